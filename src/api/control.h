@@ -1,0 +1,83 @@
+// The port through which the API reaches the daemon. The daemon implements it: each call is
+// put into the loop's inbox and waits for its answer, so every answer is a state between two
+// events and every change is durable before the call returns.
+//
+// Calls come from the API's worker threads, several at a time. A call waits 5 s at most and
+// then fails with `unavailable`; after the loop has stopped all calls fail so.
+//
+// Who may do what is decided by the API (authority.h) before a change is asked for: it resolves
+// a name to a Subject, checks its owner, and then acts on the id, which never changes its owner.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/view.h"
+#include "core/model/result.h"
+
+namespace neap::config {
+struct TaskFile;
+}
+
+namespace neap::api {
+
+// Who asks; kept with the event that the request becomes.
+struct Caller {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::int32_t pid = 0;
+  std::string user;  // login name, the number when there is none, "token" over TCP
+};
+
+struct Scale {
+  std::int64_t replicas_min = unknown;  // unknown leaves it as it is
+  std::int64_t replicas_max = unknown;
+};
+
+struct LogRange {
+  // From the start of the log; negative: this many bytes before its end.
+  std::int64_t offset = 0;
+  std::int64_t max_bytes = 64 * 1024;
+};
+
+class Control {
+ public:
+  virtual ~Control() = default;
+
+  // A name means the newest task or service of that name; a number is an id.
+  // not_found when there is none.
+  virtual Result<Subject> find_task(std::string_view name_or_id) = 0;
+  virtual Result<Subject> find_service(std::string_view name_or_id) = 0;
+
+  // The file's one task or service. An error's context is the field that is wrong
+  // ("gpu.memory"); the API adds file and line. conflict: a live one has the name.
+  virtual Result<Subject> submit(const Caller& caller, const config::TaskFile& file) = 0;
+  virtual Result<void> cancel_task(const Caller& caller, std::uint64_t id) = 0;
+  // Stops all replicas and forgets the service.
+  virtual Result<void> cancel_service(const Caller& caller, std::uint64_t id) = 0;
+  virtual Result<void> scale_service(const Caller& caller, std::uint64_t id, Scale scale) = 0;
+  // Pausing a paused pool, and resuming a running one, succeeds and changes nothing.
+  virtual Result<void> pause(const Caller& caller, std::string_view reason) = 0;
+  virtual Result<void> resume(const Caller& caller) = 0;
+
+  virtual Result<PoolStatus> status() = 0;
+  // All that live and the newest that ended (bounded by the journal's retention).
+  virtual Result<TaskListing> list_tasks() = 0;
+  virtual Result<ServiceListing> list_services() = 0;
+  virtual Result<DeviceListing> list_devices() = 0;
+  virtual Result<TaskDetail> describe_task(std::uint64_t id) = 0;
+  virtual Result<ServiceDetail> describe_service(std::uint64_t id) = 0;
+  virtual Result<WhyReport> why(std::uint64_t id) = 0;
+
+  virtual Result<LogChunk> read_log(std::uint64_t id, LogRange range) = 0;
+  // Events with a sequence above `after`, oldest first, `limit` at most. The live ones are
+  // pushed by the daemon into the EventHub (event_hub.h); this reads what came before.
+  virtual Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) = 0;
+
+  virtual Result<VersionInfo> version() = 0;
+  virtual Result<std::vector<DoctorCheck>> doctor() = 0;
+};
+
+}  // namespace neap::api

@@ -1,0 +1,210 @@
+// What the daemon shows to callers, as plain values: text and integers, no core types, so that
+// an answer is a copy that stays true after the loop has gone on. Times are µs since the Unix
+// epoch, lengths of time µs, memory MiB, compute milli-GPU; `unknown` (-1) is a value not known.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace neap::api {
+
+inline constexpr std::int64_t unknown = -1;
+
+struct Condition {
+  std::string name;     // stable, such as "guard_unmet"
+  std::string message;  // one sentence for people
+};
+
+// The header of every listing: whose numbers these are and whether the pool is paused.
+struct PoolStatus {
+  std::string version;
+  std::string device_source;  // "simulated", "nvml", "mixed"
+  std::uint64_t sequence = 0;  // of the newest event that the answer includes
+  std::int64_t now_us = 0;
+  std::int64_t started_us = 0;
+  std::string paused_by;  // empty when not paused
+  std::int64_t paused_since_us = unknown;
+  std::int64_t devices_total = 0;
+  std::int64_t devices_usable = 0;
+  std::int64_t devices_guard = 0;   // whole devices, as configured
+  std::int64_t devices_buffer = 0;
+  std::int64_t devices_lent = 0;    // held by training out of what inference may claim back
+  std::int64_t tasks_waiting = 0;
+  std::int64_t tasks_running = 0;
+  std::vector<Condition> conditions;  // what is wrong with the pool now, such as guard_unmet
+};
+
+// Names a task or service for good: ids are never used again, names may be.
+struct Subject {
+  std::uint64_t id = 0;
+  std::string name;
+  std::uint32_t owner_uid = 0;
+};
+
+struct Holding {  // one device held by one task
+  std::string device;
+  std::int64_t compute_milli = 0;
+  std::int64_t memory_mib = 0;
+};
+
+struct TaskRow {
+  Subject subject;
+  std::string kind;   // "training", "interactive", "replica"
+  std::string user;   // the owner's login name, or the number
+  std::string team;
+  std::string tier;
+  std::string service;  // of a replica
+  std::string state;    // glossary: waiting, starting, running, yielding, stopping, finished,
+                        // failed, cancelled, refused, lost
+  std::string reason;   // why it is where it is, one sentence
+  std::int64_t place = unknown;  // in the queue, from 1
+  std::int64_t gpus = 0;         // devices asked for
+  std::int64_t compute_milli = 0;  // per device
+  std::int64_t memory_mib = 0;     // per device
+  std::string node;
+  std::vector<std::string> devices;
+  std::int64_t submitted_us = unknown;
+  std::int64_t started_us = unknown;  // of the present or last run
+  std::int64_t finished_us = unknown;
+  std::int64_t last_checkpoint_us = unknown;
+  std::int64_t preemptions = 0;
+  std::int64_t lost_work_us = 0;
+  std::int64_t step = unknown;
+  std::int64_t exit_code = unknown;  // 128 + signal when a signal ended it
+};
+
+struct TrailEntry {
+  std::uint64_t sequence = 0;
+  std::int64_t time_us = 0;
+  std::string state;
+  std::string place;  // node and devices, empty when nowhere
+  std::string reason;
+};
+
+struct Attribute {  // one line of a description: "checkpoint.interval", "10min"
+  std::string name;
+  std::string value;
+};
+
+struct TaskDetail {
+  PoolStatus pool;
+  TaskRow row;
+  std::vector<Attribute> declared;  // the task file as understood, defaults included
+  std::vector<TrailEntry> trail;    // oldest first, bounded
+};
+
+struct AdmissionCheck {
+  std::string name;  // "interruptible", "predictable", "delay_bounded", "baseline", ...
+  std::string state;  // "met", "failed", "unknown"
+  std::string message;
+};
+
+struct WhyReport {
+  PoolStatus pool;
+  TaskRow row;
+  std::string code;  // stable reason code, such as "no_capacity"
+  std::string reason;
+  std::int64_t place = unknown;
+  std::int64_t queue_length = 0;
+  std::vector<std::string> unblocks;  // each change that would let it start, on its own
+  std::vector<AdmissionCheck> admission;
+  std::int64_t estimate_us = unknown;  // when it is expected to start
+};
+
+struct ReplicaRow {
+  TaskRow task;
+  std::string health;  // "unknown", "starting", "ready", "draining", "failed"
+  std::int64_t port = unknown;
+};
+
+struct ServiceRow {
+  Subject subject;
+  std::string user;
+  std::string team;
+  std::string tier;
+  std::string state;
+  std::string reason;
+  std::string address;  // where requests go, empty when nothing listens
+  std::int64_t replicas_min = 0;
+  std::int64_t replicas_max = 0;
+  std::int64_t replicas_wanted = 0;
+  std::int64_t replicas_ready = 0;
+  std::int64_t replicas_starting = 0;
+  std::int64_t replicas_draining = 0;
+  std::int64_t utilisation_ppm = unknown;
+};
+
+struct ServiceDetail {
+  PoolStatus pool;
+  ServiceRow row;
+  std::vector<Attribute> declared;
+  std::vector<ReplicaRow> replicas;
+  std::vector<TrailEntry> trail;
+};
+
+struct DeviceHolder {
+  Subject task;
+  std::int64_t compute_milli = 0;
+  std::int64_t memory_mib = 0;
+};
+
+struct DeviceRow {
+  std::string name;  // UUID
+  std::string node;
+  std::string fault_domain;
+  std::string model;
+  std::string source;     // "simulated", "nvml"
+  std::string partition;  // "shared", "dedicated"
+  std::string state;      // "usable", "filtered", "unhealthy", "lost"
+  std::string reason;     // why it is not usable
+  std::int64_t memory_mib = 0;
+  std::int64_t memory_free_mib = 0;
+  std::int64_t memory_foreign_mib = unknown;  // used by processes outside the pool
+  std::int64_t compute_free_milli = 0;
+  std::vector<DeviceHolder> holders;
+};
+
+struct TaskListing {
+  PoolStatus pool;
+  std::vector<TaskRow> tasks;
+};
+struct ServiceListing {
+  PoolStatus pool;
+  std::vector<ServiceRow> services;
+};
+struct DeviceListing {
+  PoolStatus pool;
+  std::vector<DeviceRow> devices;
+};
+
+struct EventRow {
+  std::uint64_t sequence = 0;
+  std::int64_t time_us = 0;
+  std::string kind;     // stable, such as "task_submitted", "decision"
+  std::string subject;  // task, service, device or node name; empty for the pool
+  std::uint32_t owner_uid = 0;  // of the subject; 0 for the pool's own
+  std::string message;
+};
+
+struct LogChunk {
+  std::string bytes;
+  std::int64_t next_offset = 0;
+  std::string state;        // of the task when read
+  std::int64_t exit_code = unknown;
+};
+
+struct DoctorCheck {
+  std::string name;
+  std::string state;  // "ok", "warning", "failed"
+  std::string message;
+  std::string remedy;  // empty when ok
+};
+
+struct VersionInfo {
+  std::string version;
+  std::string commit;
+  std::string schema;  // of the journal
+};
+
+}  // namespace neap::api
