@@ -126,6 +126,7 @@ struct CheckpointAsked { TaskId task; AllocationId allocation; std::int32_t miss
 // SIGTERM, or for a replica: leave the gateway, serve what was begun, stop.
 struct StopAsked { TaskId task; AllocationId allocation; StopReason reason{}; Time kill_at; };
 struct KillAsked { TaskId task; AllocationId allocation; StopReason reason{}; };
+struct BackoffEnded { TaskId task; };
 struct ReplicaAdded { ServiceId service; TaskId task; std::string why; };
 struct ReplicaDropped { ServiceId service; TaskId task; std::string why; };   // one not yet placed
 struct RolesAssigned { std::vector<DeviceId> guard; std::vector<DeviceId> buffer; };  // sorted
@@ -137,7 +138,7 @@ struct PreemptRetryScheduled { ShapeId shape; Time at; };
 
 using Decision = std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned,
     PreemptionDropped, YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked,
-    ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
+    BackoffEnded, ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
     WaitReasonChanged, ConditionChanged, PreemptRetryScheduled>;
 
 // ---- actions -------------------------------------------------------------------------------
