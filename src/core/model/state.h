@@ -1,0 +1,297 @@
+// The whole state of a pool. apply() (apply.h) alone changes it; rules read it. Everything that
+// a visit_fields below names is the state proper: hashed, kept in snapshots, rebuilt by replay.
+// `index` is derived from it and is the same when rebuilt.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/model/events.h"
+#include "core/model/fields.h"
+#include "core/model/result.h"
+#include "core/model/units.h"
+
+namespace neap {
+
+struct PoolIndex;  // core/model/pool_index.h
+
+// ---- devices and nodes -----------------------------------------------------------------------
+
+// What a device is for (SPEC D4). Training never runs on a guard device; on a buffer device only
+// what can be released in time, and without protection. Assigned by rules/guard.h.
+enum class Role : std::uint8_t { core, buffer, guard, dedicated };
+
+struct Tenant {
+  TaskId task;
+  MilliGpu share{0};
+  MiB memory{0};
+};
+
+struct DeviceState {
+  NodeId node;
+  std::int32_t index = 0;  // on its node
+  std::string uuid;
+  ModelId model;
+  MiB memory{0};
+  DeviceHealth health = DeviceHealth::healthy;
+  std::string health_detail;
+  bool excluded = false;  // by the prefilter (A2)
+  MiB foreign{0};
+  Time foreign_low_since = Time::never();
+  Role role = Role::core;
+
+  // Derived from allocations and plans.
+  std::vector<Tenant> tenants;  // sorted by task
+  MilliGpu used_share{0};
+  MiB used_memory{0};
+  // Claimed by plans, and what the plans' victims still hold here (see free_share()).
+  MilliGpu claimed_share{0}, leaving_share{0};
+  MiB claimed_memory{0}, leaving_memory{0};
+};
+
+struct NodeState {
+  std::string name;
+  DomainId domain;
+  bool up = true;
+  bool reachable = true;
+  DeviceId first;           // its devices are first .. first + count - 1
+  std::int32_t count = 0;
+};
+
+struct ModelState {
+  std::string name;
+  MiB memory{0};            // the smallest seen of this name
+  std::int32_t per_node = 0;  // the most on one node
+};
+
+// ---- tasks -------------------------------------------------------------------------------------
+
+enum class Phase : std::uint8_t {
+  waiting, starting, running, yielding, stopping, finished, failed, cancelled, refused
+};
+[[nodiscard]] constexpr bool has_ended(Phase p) { return p >= Phase::finished; }
+[[nodiscard]] constexpr bool holds_devices(Phase p) {
+  return p == Phase::starting || p == Phase::running || p == Phase::yielding ||
+         p == Phase::stopping;
+}
+[[nodiscard]] std::string_view name_of(Phase phase);
+[[nodiscard]] std::string_view name_of(WaitCode code);
+[[nodiscard]] std::string_view name_of(ReleaseMode mode);
+[[nodiscard]] std::string_view name_of(StopReason reason);
+[[nodiscard]] std::string_view name_of(Role role);
+[[nodiscard]] std::string_view name_of(Purpose purpose);
+
+// A request with all that decides where and when it may run, interned: tasks of one shape wait
+// for the same thing, so one failed search speaks for them all.
+struct Shape {
+  Request request;
+  TierId tier;
+  Purpose purpose{};
+  bool dedicated = false;
+  bool releasable = false;  // may be placed on lendable (buffer) devices
+  bool operator==(const Shape&) const = default;
+};
+
+struct TaskState {
+  TaskId id;
+  TaskSpec spec;
+  TierId tier;
+  Purpose purpose{};
+  ShapeId shape;
+  ServiceId service;           // of a replica
+  bool dedicated = false, releasable = false;
+  Phase phase = Phase::waiting;
+  Time submitted, phase_since;
+  Time not_before;             // waits out a backoff until then
+
+  AllocationId allocation;     // the current one, or the last
+  std::vector<Slot> slots;
+  Time placed_at, started_at, ready_at;
+  bool ready = false;
+  std::uint32_t report_epoch = 0;
+  std::uint64_t report_sequence = 0;
+  Time first_started;          // 0 until then: mean wait is first_started - submitted
+  Micros waited{0};            // in all, every time it waited
+
+  // Progress. `captured` is the instant of this allocation whose state is durable (its start
+  // until the first checkpoint); `done` the device-holding time that earlier ones made durable.
+  std::int64_t last_step = 0, durable_step = 0;
+  std::string checkpoint_path;
+  Time captured;
+  Micros done{0};
+  bool on_demand_seen = false;
+  Micros seen_save{0}, seen_stall{0}, seen_restore{0};  // decaying high-water marks; 0 = unseen
+  Micros lost{0};              // work lost in all, as device-holding time
+  std::int32_t missed = 0;     // checkpoints overdue in a row
+  Time checkpoint_due = Time::never();
+
+  std::int32_t preemptions = 0;
+  std::int32_t preemptions_today = 0;
+  std::int64_t preemption_day = 0;
+  std::int32_t restarts = 0;   // after failures, in a row
+  ReleaseMode yield_mode{};
+  Time yield_by;               // p95 of its release; the grace follows
+  Time kill_at = Time::never();
+  StopReason stop_reason = StopReason::none;
+
+  std::int32_t exit_code = 0, exit_signal = 0;
+  std::string detail;          // why it was refused or failed
+};
+
+struct ServiceState {
+  ServiceId id;
+  ServiceSpec spec;
+  TierId tier;
+  bool removed = false;
+  std::vector<TaskId> replicas;  // not ended, sorted
+  std::uint32_t next_replica = 0;
+  Time last_sample = Time::never();
+  Time above_since = Time::never(), below_since = Time::never();
+  std::optional<std::int64_t> in_use;
+  std::int32_t failures = 0;     // starts in a row that ended unasked
+};
+
+// Devices claimed for a waiting task, and who was asked to leave them.
+struct Plan {
+  TaskId task;
+  std::vector<Slot> slots;
+  std::vector<Victim> victims;   // those that have not released yet
+  Time made, needed_by;
+};
+
+struct Pause {
+  bool active = false;
+  std::string by, why;
+  Time since;
+};
+
+// Tasks by id in pages: ids only grow, lookups are two loads, and a page of forgotten tasks
+// is given back.
+class TaskTable {
+ public:
+  static constexpr std::uint32_t page_size = 256;
+
+  TaskState& add();  // takes the next id
+  [[nodiscard]] TaskState* find(TaskId id);
+  [[nodiscard]] const TaskState* find(TaskId id) const;
+  [[nodiscard]] TaskState& at(TaskId id);              // checked
+  [[nodiscard]] const TaskState& at(TaskId id) const;
+  void forget(TaskId id);
+  [[nodiscard]] TaskId next_id() const { return TaskId(next_); }
+  [[nodiscard]] std::size_t size() const { return live_; }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& page : pages_) {
+      if (!page) continue;
+      for (const auto& slot : page->tasks) {
+        if (slot) visit(*slot);
+      }
+    }
+  }
+  // For snapshots.
+  void restore(std::uint32_t next, std::vector<TaskState> tasks);
+
+  TaskTable() = default;
+  TaskTable(const TaskTable& other);
+  TaskTable& operator=(const TaskTable& other);
+  TaskTable(TaskTable&&) noexcept = default;
+  TaskTable& operator=(TaskTable&&) noexcept = default;
+  ~TaskTable() = default;
+
+ private:
+  struct Page {
+    std::array<std::unique_ptr<TaskState>, page_size> tasks;
+    std::uint32_t used = 0;
+  };
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::uint32_t next_ = 0;
+  std::size_t live_ = 0;
+};
+
+struct PoolState {
+  PoolState();
+  ~PoolState();
+  PoolState(const PoolState& other);  // rebuilds the index
+  PoolState& operator=(const PoolState& other);
+  PoolState(PoolState&&) noexcept;
+  PoolState& operator=(PoolState&&) noexcept;
+
+  PoolSpec spec;
+  bool configured = false;
+  Time now;                        // of the last record applied
+  std::uint64_t sequence = 0;      // of the last record applied
+  std::vector<NodeState> nodes;
+  std::vector<DeviceState> devices;
+  std::vector<std::string> domains;
+  std::vector<ModelState> models;
+  TaskTable tasks;
+  std::vector<ServiceState> services;
+  std::vector<Shape> shapes;
+  std::vector<WaitCode> wait_codes;       // by shape
+  std::vector<Time> preempt_retry_at;     // by shape
+  std::map<TaskId, Plan> plans;
+  Pause pause;
+  std::map<std::string, std::string> conditions;  // active ones, with their detail
+  std::uint64_t next_allocation = 0;
+
+  std::unique_ptr<PoolIndex> index;
+
+  [[nodiscard]] const DeviceState& device(DeviceId id) const { return devices[id.value]; }
+  [[nodiscard]] const NodeState& node(NodeId id) const { return nodes[id.value]; }
+  [[nodiscard]] const ServiceState& service(ServiceId id) const { return services[id.value]; }
+  [[nodiscard]] const TierSpec& tier(TierId id) const { return spec.tiers[id.value]; }
+  [[nodiscard]] const Shape& shape(ShapeId id) const { return shapes[id.value]; }
+};
+
+// A device that takes new tenants: healthy, not excluded, on a node that is up and reachable.
+[[nodiscard]] bool is_usable(const PoolState& state, const DeviceState& device);
+// Free for anyone but the plans that claim part of it: capacity - used - max(0, claimed -
+// leaving). Victims free what was claimed first; only what they free beyond it is for others.
+[[nodiscard]] MilliGpu free_share(const DeviceState& device);
+[[nodiscard]] MiB free_memory(const PoolState& state, const DeviceState& device);
+
+[[nodiscard]] std::optional<NodeId> find_node(const PoolState& state, std::string_view name);
+// The newest task of this name, if it has not ended; and the live service of this name.
+[[nodiscard]] std::optional<TaskId> find_live_task(const PoolState& state, std::string_view name);
+[[nodiscard]] std::optional<ServiceId> find_live_service(const PoolState& state, std::string_view name);
+
+// Remaining work W of a task that runs or waits; nothing when it is not known.
+[[nodiscard]] std::optional<Micros> remaining_work(const TaskState& task, Time now);
+// milli-GPU held by the current allocation.
+[[nodiscard]] std::int64_t held_milli(const TaskState& task);
+
+// 64-bit hash of the state proper; equal states hash equal on every machine.
+[[nodiscard]] std::uint64_t hash_of(const PoolState& state);
+[[nodiscard]] std::string encode_snapshot(const PoolState& state);
+[[nodiscard]] Result<PoolState> decode_snapshot(std::string_view bytes);
+
+NEAP_FIELDS_BEGIN(DeviceState)
+  NEAP_ROW(node, index, uuid, model, memory, health, health_detail, excluded)
+  NEAP_ROW(foreign, foreign_low_since, role)
+NEAP_FIELDS_END
+NEAP_FIELDS(NodeState, name, domain, up, reachable, first, count)
+NEAP_FIELDS(ModelState, name, memory, per_node)
+NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable)
+NEAP_FIELDS_BEGIN(TaskState)
+  NEAP_ROW(id, spec, tier, purpose, shape, service, dedicated, releasable)
+  NEAP_ROW(phase, submitted, phase_since, not_before, allocation, slots, placed_at, started_at)
+  NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, last_step)
+  NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
+  NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
+  NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
+  NEAP_ROW(exit_signal, detail)
+NEAP_FIELDS_END
+NEAP_FIELDS_BEGIN(ServiceState)
+  NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
+  NEAP_ROW(below_since, in_use, failures)
+NEAP_FIELDS_END
+NEAP_FIELDS(Plan, task, slots, victims, made, needed_by)
+NEAP_FIELDS(Pause, active, by, why, since)
+
+}  // namespace neap
