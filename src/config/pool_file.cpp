@@ -1,0 +1,285 @@
+#include "config/pool_file.h"
+
+#include <algorithm>
+#include <map>
+
+#include "config/document.h"
+#include "config/fields.h"
+
+namespace neap::config {
+
+namespace {
+
+constexpr std::size_t tiers_max = 64;
+constexpr std::size_t nodes_listed_max = 20'000;
+constexpr std::int64_t devices_max = 200'000;
+constexpr std::int64_t devices_per_node_max = 64;
+constexpr Micros longest = hours(24 * 365);
+
+Purpose purpose_by_name(std::string_view tier) {
+  if (tier.starts_with("infer")) return Purpose::inference;
+  if (tier.find("interactive") != std::string_view::npos) return Purpose::interactive;
+  return Purpose::batch;
+}
+
+// Everything that one file says, while it is being read.
+class PoolReader {
+ public:
+  explicit PoolReader(Reading& reading) : reading_(reading) {}
+
+  PoolFile read(const Node& root) {
+    Fields top(root, "", reading_);
+    if (top.present() && !top.has("pool")) top.missing("pool", "the section with total_gpus");
+    read_pool(top.section("pool"));
+    read_preempt(top.section("preempt"));
+    read_tiers(top);
+    top.text("baseline", out_.spec.baseline);
+    read_scale(top.section("scale"));
+    read_prefilter(top.section("prefilter"));
+    read_devices(top.section("devices"));
+    read_api(top.section("api"));
+    read_journal(top.section("journal"));
+    if (top.text("state_dir", out_.state_dir) && out_.state_dir.front() != '/') {
+      top.refuse("state_dir", "is a relative path; expected one that starts with /");
+    }
+    top.close();
+    return std::move(out_);
+  }
+
+ private:
+  void read_pool(Fields pool) {
+    PoolSpec& spec = out_.spec;
+    pool.name("name", spec.name);
+    pool.whole("total_gpus", spec.total_gpus, {1, devices_max});
+    pool.whole("inference_guard_min", spec.inference_guard_min, {0, devices_max});
+    pool.whole("elastic_buffer", spec.elastic_buffer, {0, devices_max});
+    pool.memory("share_min_memory", spec.share_min_memory);
+    pool.memory("device_reserve", spec.device_reserve);
+    pool.whole("max_restarts", spec.max_restarts, {0, 1000});
+    if (spec.total_gpus > 0 && spec.inference_guard_min > spec.total_gpus) {
+      pool.refuse("inference_guard_min", std::to_string(spec.inference_guard_min) +
+                                             " is more than total_gpus (" +
+                                             std::to_string(spec.total_gpus) +
+                                             "); expected at most that");
+    } else if (spec.total_gpus > 0 &&
+               spec.inference_guard_min + spec.elastic_buffer > spec.total_gpus) {
+      pool.refuse("elastic_buffer",
+                  "guard and buffer together are " +
+                      std::to_string(spec.inference_guard_min + spec.elastic_buffer) +
+                      ", more than total_gpus (" + std::to_string(spec.total_gpus) + ")");
+    }
+    pool.close();
+  }
+
+  void read_preempt(Fields preempt) {
+    PreemptSpec& spec = out_.spec.preempt;
+    preempt.flag("enabled", spec.enabled);
+    preempt.flag("only_at_checkpoint", spec.only_at_checkpoint);
+    std::int32_t interval_min = 0;
+    if (preempt.whole("checkpoint_interval_min", interval_min, {1, 24 * 60})) {
+      spec.checkpoint_interval = minutes(interval_min);
+    }
+    preempt.flag("break_glass", spec.break_glass);
+    preempt.duration("grace", spec.grace, seconds(1), hours(1));
+    preempt.duration("term_grace", spec.term_grace, seconds(1), hours(1));
+    preempt.duration("guard_reclaim", spec.guard_reclaim, seconds(1), hours(1));
+    Micros fixed_cost;
+    if (preempt.duration("fixed_cost", fixed_cost, Micros(0), hours(1000))) {
+      spec.fixed_cost = fixed_cost.value * whole_device.value;
+    }
+    preempt.duration("protect_min", spec.protect_min, Micros(0), hours(48));
+    preempt.whole("budget_per_day", spec.budget_per_day, {0, 10'000});
+    preempt.whole("rounds", spec.rounds, {1, 100});
+    preempt.whole("missed_checkpoints", spec.missed_checkpoints, {1, 100});
+    preempt.close();
+  }
+
+  void read_tiers(Fields& top) {
+    std::vector<TierSpec>& tiers = out_.spec.tiers;
+    std::map<std::string, int> first_line;
+    top.each("priority_tiers", tiers_max, [&](Fields& item) {
+      TierSpec tier;
+      const bool named = item.word("name", tier.name, Need::required);
+      item.whole("weight", tier.weight, {0, 1'000'000}, Need::required);
+      tier.purpose = purpose_by_name(tier.name);
+      item.choice<Purpose>("kind", tier.purpose,
+                           {{"inference", Purpose::inference},
+                            {"interactive", Purpose::interactive},
+                            {"batch", Purpose::batch}});
+      if (named && !first_line.emplace(tier.name, item.line_of("name")).second) {
+        item.refuse("name", quoted(tier.name) + " is the name of another tier, on line " +
+                                std::to_string(first_line[tier.name]));
+      }
+      item.close();
+      tiers.push_back(std::move(tier));
+    });
+    if (tiers.empty() && !top.has("priority_tiers")) {
+      tiers = {{"inference", 100, Purpose::inference},
+               {"interactive", 80, Purpose::interactive},
+               {"batch", 40, Purpose::batch}};
+    } else if (tiers.empty()) {
+      top.refuse("priority_tiers", "names no tier; expected entries such as {name: batch, weight: 40}");
+    }
+    std::sort(tiers.begin(), tiers.end(), [](const TierSpec& a, const TierSpec& b) {
+      return a.weight != b.weight ? a.weight > b.weight : a.name < b.name;
+    });
+  }
+
+  void read_scale(Fields scale) {
+    ScaleSpec& spec = out_.spec.scale;
+    scale.part("up_above", spec.up_above);
+    scale.duration("up_for", spec.up_for, Micros(0), hours(24));
+    scale.part("down_below", spec.down_below);
+    scale.duration("down_for", spec.down_for, Micros(0), hours(24));
+    scale.duration("stale_after", spec.stale_after, seconds(1), hours(1));
+    if (spec.down_below >= spec.up_above) {
+      scale.refuse("down_below", "is not below scale.up_above; replicas would come and go for ever");
+    }
+    scale.close();
+  }
+
+  void read_prefilter(Fields prefilter) {
+    PrefilterSpec& spec = out_.spec.prefilter;
+    prefilter.part("out_above", spec.out_above);
+    prefilter.part("back_below", spec.back_below);
+    prefilter.duration("back_after", spec.back_after, Micros(0), hours(24));
+    if (spec.back_below > spec.out_above) {
+      prefilter.refuse("back_below", "is above prefilter.out_above; devices would come and go for ever");
+    }
+    prefilter.close();
+  }
+
+  void read_devices(Fields devices) {
+    devices.choice<DeviceSource>("source", out_.source,
+                                 {{"auto", DeviceSource::automatic},
+                                  {"simulated", DeviceSource::simulated},
+                                  {"nvml", DeviceSource::nvml}});
+    devices.each("nodes", nodes_listed_max, [&](Fields& item) { read_node(item); });
+    if (out_.source == DeviceSource::nvml && devices.has("nodes")) {
+      devices.refuse("nodes", "describes simulated devices, and devices.source is nvml");
+    }
+    devices.close();
+  }
+
+  // Entries of one node name add devices to one node: a node may hold several models.
+  void read_node(Fields& item) {
+    std::string name;
+    std::string domain;
+    DeviceSpec device;
+    device.model = "A100-80G";
+    std::int64_t count = 1;
+    const bool named = item.name("name", name, Need::required);
+    item.word("fault_domain", domain);
+    item.word("model", device.model);
+    item.whole("count", count, {1, devices_per_node_max});
+    item.memory("memory", device.memory);
+    enum class Partition : std::uint8_t { shared, dedicated };
+    Partition partition = Partition::shared;
+    item.choice<Partition>("partition", partition,
+                           {{"shared", Partition::shared}, {"dedicated", Partition::dedicated}});
+    device.dedicated = partition == Partition::dedicated;
+    if (item.present() && !item.has("memory")) device.memory = memory_by_model(device.model);
+    if (item.present() && !item.has("memory") && device.memory.value == 0) {
+      item.missing("memory", "the memory of one " + device.model + " device, such as 80GiB");
+    }
+    item.close();
+    if (!named) return;
+    devices_ += count;
+    if (devices_ > devices_max) {
+      item.refuse("count", "makes more than " + std::to_string(devices_max) + " devices in all");
+      return;
+    }
+    add_devices(node_called(name, domain, item), device, count);
+  }
+
+  NodeSpec& node_called(const std::string& name, const std::string& domain, Fields& item) {
+    const auto [entry, added] = node_index_.emplace(name, out_.nodes.size());
+    if (added) {
+      out_.nodes.push_back({name, domain.empty() ? name : domain, {}});
+    } else if (!domain.empty() && domain != out_.nodes[entry->second].fault_domain) {
+      item.refuse("fault_domain", "differs from the one given before for node " + quoted(name));
+    }
+    return out_.nodes[entry->second];
+  }
+
+  static void add_devices(NodeSpec& node, DeviceSpec device, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      device.uuid = "SIM-" + node.name + "-" + std::to_string(node.devices.size());
+      node.devices.push_back(device);
+    }
+  }
+
+  // A100-80G says it itself.
+  static MiB memory_by_model(std::string_view model) {
+    const std::size_t dash = model.rfind('-');
+    if (dash == std::string_view::npos || !model.ends_with('G')) return MiB(0);
+    const auto gib = parse_whole(model.substr(dash + 1, model.size() - dash - 2));
+    return gib && *gib < 10'000 ? MiB(*gib * 1024) : MiB(0);
+  }
+
+  void read_api(Fields api) {
+    if (api.text("socket", out_.socket, Need::optional, 107) && out_.socket.front() != '/') {
+      api.refuse("socket", "is a relative path; expected one that starts with /");
+    }
+    api.word("group", out_.socket_group);
+    Fields tcp = api.section("tcp");
+    TcpListener listener;
+    if (tcp.text("listen", listener.listen)) check_listen(tcp, listener.listen);
+    tcp.text("token_file", listener.token_file, Need::required);
+    if (tcp.present()) out_.tcp = listener;
+    tcp.close();
+    api.close();
+  }
+
+  static void check_listen(Fields& tcp, std::string_view listen) {
+    const std::size_t colon = listen.rfind(':');
+    const auto port = colon == std::string_view::npos ? Parsed<std::int64_t>(-1)
+                                                      : parse_whole(listen.substr(colon + 1));
+    if (colon == 0 || !port || *port < 0 || *port > 65'535) {
+      tcp.refuse("listen", quoted(listen) + " is no address and port; expected one such as "
+                                            "127.0.0.1:7433");
+    }
+  }
+
+  void read_journal(Fields journal) {
+    journal.duration("retention", out_.journal_retention, hours(24), longest * 10);
+    journal.close();
+  }
+
+  Reading& reading_;
+  PoolFile out_;
+  std::map<std::string, std::size_t> node_index_;
+  std::int64_t devices_ = 0;
+};
+
+}  // namespace
+
+std::optional<PoolFile> parse_pool_file(std::string_view text, Problems& problems) {
+  const std::optional<Node> root = parse_document(text, problems);
+  if (!root) return std::nullopt;
+  Reading reading{problems};
+  PoolFile file = PoolReader(reading).read(*root);
+  if (!problems.empty()) return std::nullopt;
+  file.file = problems.file();
+  return file;
+}
+
+std::vector<NodeSpec> default_simulated_nodes(const PoolSpec& spec) {
+  NodeSpec node{"local", "local", {}};
+  const std::int32_t count = spec.total_gpus > 0 ? spec.total_gpus : 4;
+  for (std::int32_t i = 0; i < count; ++i) {
+    node.devices.push_back({"SIM-local-" + std::to_string(i), "A100-80G", MiB(80 * 1024), false});
+  }
+  return {node};
+}
+
+std::set<std::string> pool_file_keys() {
+  std::set<std::string> keys;
+  Problems problems("");
+  Reading reading{problems, &keys};
+  const Node nothing;
+  PoolReader(reading).read(nothing);
+  return keys;
+}
+
+}  // namespace neap::config

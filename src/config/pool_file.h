@@ -1,0 +1,46 @@
+// The pool file: what the operator says about the pool. Every key is described in
+// docs/operators/configuration.md, and a test compares the two.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problem.h"
+#include "core/model/spec.h"
+
+namespace neap::config {
+
+// Where devices come from. automatic: the driver's when there are any, else simulated ones.
+enum class DeviceSource : std::uint8_t { automatic, simulated, nvml };
+
+struct TcpListener {
+  std::string listen = "127.0.0.1:7433";  // address:port
+  std::string token_file;
+};
+
+struct PoolFile {
+  std::string file;
+  PoolSpec spec;
+  DeviceSource source = DeviceSource::automatic;
+  std::vector<NodeSpec> nodes;  // of simulated devices; empty when the file names none
+  std::string socket;           // empty: <state_dir>/neap.sock
+  std::string socket_group;     // empty: the owner and root alone
+  std::optional<TcpListener> tcp;
+  std::string state_dir;        // empty: /var/lib/neap for root, else ~/.local/state/neap
+  Micros journal_retention = hours(24 * 90);
+};
+
+// The file as understood, or nothing when `problems` has gained an entry.
+[[nodiscard]] std::optional<PoolFile> parse_pool_file(std::string_view text, Problems& problems);
+
+// The devices to pretend when the file names none: one node of `total_gpus` A100-80G, or of 4.
+[[nodiscard]] std::vector<NodeSpec> default_simulated_nodes(const PoolSpec& spec);
+
+// All accepted keys, as "pool.total_gpus" or "priority_tiers[].name".
+[[nodiscard]] std::set<std::string> pool_file_keys();
+
+}  // namespace neap::config
