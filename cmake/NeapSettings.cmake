@@ -47,8 +47,10 @@ endif()
 find_program(NEAP_CCACHE NAMES ccache)
 if(NEAP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Precompiled headers need these allowances; the base directory makes clones share results.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${CMAKE_SOURCE_DIR};CCACHE_NOHASHDIR=1;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${NEAP_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+    "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
+    "${NEAP_CCACHE}")
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(NEAP_PCH_OPTIONS -Xclang -fno-pch-timestamp)

@@ -113,7 +113,7 @@ def check_core(files):
                 continue
             if target in NEVER_IN_CORE or not STANDARD_HEADER.match(target):
                 yield Finding("core-include", file.path, number,
-                              f"the core may not use <{target}>: it is a pure function of its state")
+                              f"the core may not use <{target}>: it is a pure function")
 
 
 def check_own_header_first(files):

@@ -53,9 +53,10 @@ class TidyTest(unittest.TestCase):
         })
 
     def test_include_directions(self):
-        for path, target in (("core/model/a.h", "core/rules/b.h"), ("core/rules/a.h", "core/engine.h"),
-                             ("core/engine.h", "journal/log.h"), ("ledger/a.h", "journal/log.h"),
-                             ("cli/ps.h", "api/server.h"), ("api/client.h", "api/server.h")):
+        for path, target in (
+                ("core/model/a.h", "core/rules/b.h"), ("core/rules/a.h", "core/engine.h"),
+                ("core/engine.h", "journal/log.h"), ("ledger/a.h", "journal/log.h"),
+                ("cli/ps.h", "api/server.h"), ("api/client.h", "api/server.h")):
             with self.subTest(path):
                 self.assert_rules({f"src/{path}": HEADER + f'#include "{target}"\n'},
                                   "include-direction")
@@ -128,8 +129,8 @@ class TidyTest(unittest.TestCase):
         self.assert_rules({"src/ledger/a.h": HEADER + "// the manager of a team\n"})
 
     def test_boolean_parameters(self):
-        self.assert_rules({"src/ledger/a.h": HEADER + "void f(int a,\n       bool force = false);\n"},
-                          "boolean-parameter")
+        declaration = "void f(int a,\n       bool force = false);\n"
+        self.assert_rules({"src/ledger/a.h": HEADER + declaration}, "boolean-parameter")
         self.assert_rules({"src/ledger/a.h": HEADER + "bool f(int a);\nstruct S { bool on; };\n"})
 
     def test_a_rule_may_be_allowed_with_a_reason(self):
@@ -147,7 +148,8 @@ class TidyTest(unittest.TestCase):
                            "tests/all/x_test.cpp": '#include "journal/log.h"\n'})
 
     def test_assert(self):
-        self.assert_rules({"src/ledger/a.h": HEADER + "inline void f() { assert(1); }\n"}, "assert")
+        use = "inline void f() { assert(1); }\n"
+        self.assert_rules({"src/ledger/a.h": HEADER + use}, "assert")
         self.assert_rules({"src/ledger/a.h": HEADER + "static_assert(1);\n"})
 
 

@@ -1,0 +1,32 @@
+"""The result of `./run test --long` as a text file to keep: python3 tools/long_result.py FOLDER."""
+
+import datetime
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+
+from count_results import read_steps
+
+
+def _git(*arguments):
+    return subprocess.run(["git", *arguments], capture_output=True, text=True).stdout.strip()
+
+
+def main(folder):
+    # The result file itself does not make the tree another one.
+    changed = _git("status", "--porcelain", "--", ".", ":!docs/results")
+    print("neap: result of ./run test --long")
+    print(f"commit   {_git('rev-parse', 'HEAD')}{' with uncommitted changes' if changed else ''}")
+    print(f"date     {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC")
+    print(f"machine  {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}")
+    print()
+    for name, status, seconds in read_steps(folder):
+        print(f"{'ok' if status == 0 else 'FAILED':7} {seconds:6d} s  {name}")
+    print()
+    print((folder / "summary.txt").read_text(encoding="utf-8"), end="")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,99 @@
+# ./run test [--long]: one release and one asan build, every check, one count at the end.
+
+. tools/run/lint.sh
+
+RESULTS="$NEAP_ROOT/build/results"
+
+# run_ctest PRESET NAME [CTEST ARGUMENT...]
+run_ctest() {
+  local folder name="$2"
+  folder="$(build_folder "$1")"
+  shift 2
+  ctest --test-dir "$folder" -j "$(nproc)" --output-on-failure --no-tests=error \
+    --output-junit "$RESULTS/$name.xml" "$@"
+}
+
+# run_python NAME FOLDER
+run_python() {
+  PYTHONPATH="$NEAP_ROOT/sdk/python" PYTHONDONTWRITEBYTECODE=1 \
+    /usr/bin/python3 tools/python_tests.py --name "$1" --junit "$RESULTS/$1.xml" "$2"
+}
+
+run_e2e() {
+  NEAP="$NEAP_ROOT/build/neap" PYTHONPATH="$NEAP_ROOT/sdk/python" PYTHONDONTWRITEBYTECODE=1 \
+    /usr/bin/python3 tools/executable_tests.py --name e2e --junit "$RESULTS/e2e.xml" tests/e2e
+}
+
+# Each target starts from its seeds; what it finds stays in build/fuzz/corpus.
+run_fuzzer() {
+  local target="$1" corpus
+  corpus="build/fuzz/corpus/$target"
+  mkdir -p "$corpus" "build/fuzz/found"
+  local seeds="tests/fuzz/corpus/${target%_fuzz}"
+  [ -d "$seeds" ] || seeds=
+  "build/fuzz/fuzz/$target" -max_total_time="${NEAP_FUZZ_SECONDS:-60}" -rss_limit_mb=2048 -timeout=10 \
+    -print_final_stats=1 -artifact_prefix="build/fuzz/found/$target-" "$corpus" $seeds
+}
+
+run_fuzzers() {
+  local target
+  try_step "build fuzz targets" build_preset fuzz fuzzers || return 0
+  for target in build/fuzz/fuzz/*_fuzz; do
+    if [ -x "$target" ]; then
+      try_step "fuzz $(basename "$target" _fuzz)" run_fuzzer "$(basename "$target")" || true
+    fi
+  done
+}
+
+run_long_checks() {
+  try_step "headers compile alone" check_headers_alone || true
+  STEP_TAIL=200 try_step "clang-tidy" check_clang_tidy || true
+  if try_step "build tsan" build_preset tsan all; then
+    try_step "tests under tsan" run_ctest tsan tsan || true
+  fi
+  run_fuzzers
+  NEAP_LONG=1 NEAP_SEEDS="${NEAP_SEEDS:-10000}" \
+    try_step "long simulations" run_ctest release long -R '^suite_' || true
+  if [ "$(id -u)" -eq 0 ]; then
+    try_step "fresh Debian 12" tests/fresh/run || true
+  else
+    say "fresh Debian 12 ... skipped: it needs root"
+    printf 'fresh Debian 12\tneeds root\n' >>"$RESULTS/skipped.txt"
+  fi
+}
+
+run_tests() {
+  local long=no status=0
+  case "${1:-}" in
+    "") ;;
+    --long) long=yes; export NEAP_KILLS="${NEAP_KILLS:-100}" ;;
+    *) die "usage: ./run test [--long]" ;;
+  esac
+  need_packages build demo test $([ "$long" = yes ] && echo long)
+  rm -rf "$RESULTS"
+  mkdir -p "$RESULTS"
+  : >"$RESULTS/steps.txt"
+  export STEP_RECORD="$RESULTS/steps.txt"
+
+  try_step "formatting" check_format || true
+  try_step "shell syntax" check_scripts || true
+  if try_step "build release" build_preset release all; then
+    try_step "tests" run_ctest release release || true
+    if [ -d tests/e2e ]; then try_step "end-to-end tests" run_e2e || true; fi
+  fi
+  if try_step "build asan" build_preset asan all; then
+    try_step "tests under asan" run_ctest asan asan || true
+  fi
+  if [ -d tests/python ]; then try_step "python tests" run_python python tests/python || true; fi
+  if [ -d sdk/python/tests ]; then try_step "SDK tests" run_python sdk sdk/python/tests || true; fi
+  if [ "$long" = yes ]; then run_long_checks; fi
+
+  /usr/bin/python3 tools/count_results.py "$RESULTS" >"$RESULTS/summary.txt" || status=1
+  cat "$RESULTS/summary.txt"
+  if [ "$long" = yes ]; then
+    mkdir -p docs/results
+    /usr/bin/python3 tools/long_result.py "$RESULTS" >docs/results/long-test.txt
+    say "written: docs/results/long-test.txt"
+  fi
+  return "$status"
+}
