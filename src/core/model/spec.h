@@ -87,6 +87,7 @@ struct Request {
   MiB memory{0};                         // of each device; 0 with a whole share = all of it
   std::vector<std::string> models;       // allowed device models, sorted; empty = any
   std::string trust_domain;              // A6: devices are shared only inside one
+  bool operator==(const Request&) const = default;
 };
 
 // Ways of agreeing on safe points, several at once (DESIGN, the task contract).

@@ -50,9 +50,9 @@ struct DeviceState {
   std::vector<Tenant> tenants;  // sorted by task
   MilliGpu used_share{0};
   MiB used_memory{0};
-  // Claimed by plans, and what the plans' victims still hold here (see free_share()).
-  MilliGpu claimed_share{0}, leaving_share{0};
-  MiB claimed_memory{0}, leaving_memory{0};
+  // Claimed by plans beyond what their own victims still hold here: free now, but spoken for.
+  MilliGpu held_share{0};
+  MiB held_memory{0};
 };
 
 struct NodeState {
@@ -64,9 +64,10 @@ struct NodeState {
   std::int32_t count = 0;
 };
 
+// Devices of one model and one size of memory; a model sold in two sizes is two of these.
 struct ModelState {
   std::string name;
-  MiB memory{0};            // the smallest seen of this name
+  MiB memory{0};
   std::int32_t per_node = 0;  // the most on one node
 };
 
@@ -239,6 +240,7 @@ struct PoolState {
   Pause pause;
   std::map<std::string, std::string> conditions;  // active ones, with their detail
   std::uint64_t next_allocation = 0;
+  Time guard_retry_at = Time::never();    // training on guard devices could not be asked to yield
 
   std::unique_ptr<PoolIndex> index;
 
@@ -251,8 +253,8 @@ struct PoolState {
 
 // A device that takes new tenants: healthy, not excluded, on a node that is up and reachable.
 [[nodiscard]] bool is_usable(const PoolState& state, const DeviceState& device);
-// Free for anyone but the plans that claim part of it: capacity - used - max(0, claimed -
-// leaving). Victims free what was claimed first; only what they free beyond it is for others.
+// Free for anyone: capacity - used - held. What a plan claimed is not free for others; what its
+// victims release beyond the claim is, once they are gone.
 [[nodiscard]] MilliGpu free_share(const DeviceState& device);
 [[nodiscard]] MiB free_memory(const PoolState& state, const DeviceState& device);
 

@@ -1,0 +1,339 @@
+#include "core/model/pool_index.h"
+
+#include <algorithm>
+
+#include "core/model/check.h"
+#include "core/model/codec.h"
+
+namespace neap {
+
+namespace {
+
+std::uint64_t timer_slot(TimerKind kind, std::uint32_t id) {
+  return (static_cast<std::uint64_t>(kind) << 32) | id;
+}
+
+void move_node(ModelIndex& model, std::size_t slot, NodeId node, std::uint8_t from,
+               std::uint8_t to) {
+  auto& buckets = model.whole[slot];
+  const std::size_t need = static_cast<std::size_t>(std::max(from, to)) + 1;
+  if (buckets.size() < need) buckets.resize(need);
+  buckets[from].erase(node.value);
+  buckets[to].insert(node.value);
+  model.free_whole[slot] += static_cast<std::uint32_t>(to) - from;
+}
+
+PoolIndex::NodeCount& count_of(PoolIndex& index, NodeId node, ModelId model) {
+  auto& counts = index.node_counts[node.value];
+  for (auto& count : counts) {
+    if (count.model == model) return count;
+  }
+  return counts.emplace_back(PoolIndex::NodeCount{model, {}});
+}
+
+void add_to_partial(ModelIndex& model, const PoolIndex::DeviceKey& key, DeviceId id) {
+  model.partial[static_cast<std::size_t>(key.role)][key.share].emplace(key.memory, id.value);
+}
+
+void drop_from_partial(ModelIndex& model, const PoolIndex::DeviceKey& key, DeviceId id) {
+  auto& by_share = model.partial[static_cast<std::size_t>(key.role)];
+  const auto bucket = by_share.find(key.share);
+  NEAP_CHECK(bucket != by_share.end());
+  bucket->second.erase({key.memory, id.value});
+  if (bucket->second.empty()) by_share.erase(bucket);
+}
+
+void count_whole(PoolState& state, const DeviceState& device, Role role, int change) {
+  auto& index = *state.index;
+  auto& model = index.models[device.model.value];
+  auto& count = count_of(index, device.node, device.model);
+  for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
+    if ((role_masks[slot] & (1U << static_cast<unsigned>(role))) == 0) continue;
+    const std::uint8_t before = count.free[slot];
+    const auto after = static_cast<std::uint8_t>(before + change);
+    count.free[slot] = after;
+    move_node(model, slot, device.node, before, after);
+  }
+}
+
+PoolIndex::DeviceKey key_of(const PoolState& state, const DeviceState& device) {
+  PoolIndex::DeviceKey key;
+  key.role = device.role;
+  key.usable = is_usable(state, device);
+  if (!key.usable) return key;
+  key.share = free_share(device).value;
+  key.memory = free_memory(state, device).value;
+  key.whole = device.tenants.empty() && key.share == whole_device.value;
+  key.partial = !key.whole && key.share > 0 && key.memory > 0;
+  return key;
+}
+
+std::string bytes_of(const Shape& shape) {
+  Encoder encoder;
+  encoder.put(shape);
+  return encoder.take();
+}
+
+bool has_training(const PoolState& state, const DeviceState& device) {
+  return std::any_of(device.tenants.begin(), device.tenants.end(), [&](const Tenant& t) {
+    return state.tasks.at(t.task).purpose != Purpose::inference;
+  });
+}
+
+}  // namespace
+
+std::size_t mask_slot(std::uint8_t mask) {
+  const auto at = std::find(role_masks.begin(), role_masks.end(), mask);
+  NEAP_CHECK(at != role_masks.end());
+  return static_cast<std::size_t>(at - role_masks.begin());
+}
+
+void refresh_device(PoolState& state, DeviceId id) {
+  auto& index = *state.index;
+  DeviceState& device = state.devices[id.value];
+  PoolIndex::DeviceKey& old = index.device_keys[id.value];
+  const PoolIndex::DeviceKey now = key_of(state, device);
+  index.victims.touch(device.node);
+  if (now == old) return;
+  auto& model = index.models[device.model.value];
+  if (old.partial) drop_from_partial(model, old, id);
+  if (old.whole) count_whole(state, device, old.role, -1);
+  if (old.usable) {
+    --model.usable[static_cast<std::size_t>(old.role)];
+    if (old.role != Role::dedicated) --index.usable_shared;
+  }
+  if (now.usable) {
+    ++model.usable[static_cast<std::size_t>(now.role)];
+    if (now.role != Role::dedicated) ++index.usable_shared;
+  }
+  if (now.whole) count_whole(state, device, now.role, +1);
+  if (now.partial) add_to_partial(model, now, id);
+  const bool gained = (now.usable && !old.usable) || now.share > old.share ||
+                      now.memory > old.memory || now.role != old.role;
+  old = now;
+  if (gained) mark_waiting(state);
+}
+
+void mark_waiting(PoolState& state) {
+  auto& index = *state.index;
+  for (auto s = index.waiting_shapes.first(); s; s = index.waiting_shapes.at_or_after(*s + 1)) {
+    index.agenda.shapes.insert(*s);
+  }
+  for (const auto& [task, plan] : state.plans) index.agenda.plans.insert(task);
+}
+
+void refresh_queue(PoolState& state, const TaskState& task) {
+  auto& index = *state.index;
+  if (!task.shape.valid()) return;
+  auto& queue = index.waiting[task.shape.value];
+  const QueueKey key{task.submitted, task.id};
+  const bool could_start = task.phase == Phase::waiting && task.not_before <= state.now &&
+                           !state.plans.contains(task.id);
+  if (could_start) {
+    if (queue.insert(key).second) index.agenda.shapes.insert(task.shape.value);
+  } else {
+    queue.erase(key);
+  }
+  if (queue.empty()) {
+    index.waiting_shapes.erase(task.shape.value);
+  } else {
+    index.waiting_shapes.insert(task.shape.value);
+  }
+}
+
+void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at) {
+  auto& index = *state.index;
+  const std::uint64_t slot = timer_slot(kind, id);
+  const auto found = index.timer_of.find(slot);
+  if (found != index.timer_of.end()) {
+    if (found->second == at) return;
+    index.timers.erase({found->second, kind, id});
+    if (at == Time::never()) {
+      index.timer_of.erase(found);
+      return;
+    }
+    found->second = at;
+  } else {
+    if (at == Time::never()) return;
+    index.timer_of.emplace(slot, at);
+  }
+  index.timers.emplace(at, kind, id);
+}
+
+void refresh_timer(PoolState& state, const TaskState& task) {
+  Time at = Time::never();
+  switch (task.phase) {
+    case Phase::waiting:
+      if (task.not_before > state.now) at = task.not_before;
+      break;
+    case Phase::starting:
+      if (task.service.valid()) {
+        at = task.placed_at + state.service(task.service).spec.start_timeout;
+      }
+      break;
+    case Phase::running:
+      at = task.checkpoint_due;
+      if (task.service.valid() && !task.ready) {
+        at = task.placed_at + state.service(task.service).spec.start_timeout;
+      }
+      break;
+    case Phase::yielding: at = task.yield_by + state.spec.preempt.grace; break;
+    case Phase::stopping: at = task.kill_at; break;
+    default: break;
+  }
+  set_timer(state, TimerKind::task, task.id.value, at);
+}
+
+ShapeId intern_shape(PoolState& state, const Shape& shape) {
+  const ShapeId next(static_cast<std::uint32_t>(state.shapes.size()));
+  const auto [found, is_new] = state.index->shape_ids.emplace(bytes_of(shape), next);
+  if (!is_new) return found->second;
+  state.shapes.push_back(shape);
+  state.wait_codes.push_back(WaitCode::none);
+  state.preempt_retry_at.push_back(Time(0));
+  state.index->waiting.emplace_back();
+  return next;
+}
+
+void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign) {
+  for (const Slot& slot : plan.slots) {
+    std::int64_t share = slot.share.value;
+    std::int64_t memory = slot.memory.value;
+    for (const Victim& victim : plan.victims) {
+      for (const Slot& held : state.tasks.at(victim.task).slots) {
+        if (held.device != slot.device) continue;
+        share -= held.share.value;
+        memory -= held.memory.value;
+      }
+    }
+    DeviceState& device = state.devices[slot.device.value];
+    device.held_share += MilliGpu(sign * std::max<std::int64_t>(0, share));
+    device.held_memory += MiB(sign * std::max<std::int64_t>(0, memory));
+  }
+}
+
+namespace {
+
+void rebuild_devices(PoolState& state) {
+  for (DeviceState& device : state.devices) {
+    device.tenants.clear();
+    device.used_share = device.held_share = MilliGpu(0);
+    device.used_memory = device.held_memory = MiB(0);
+  }
+  state.tasks.for_each([&](const TaskState& task) {
+    if (!holds_devices(task.phase)) return;
+    for (const Slot& slot : task.slots) {
+      DeviceState& device = state.devices[slot.device.value];
+      device.tenants.push_back({task.id, slot.share, slot.memory});
+      device.used_share += slot.share;
+      device.used_memory += slot.memory;
+    }
+  });
+  for (const auto& [task, plan] : state.plans) refresh_claims(state, plan, +1);
+}
+
+void rebuild_names_and_queues(PoolState& state) {
+  auto& index = *state.index;
+  for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
+    index.node_names.emplace(state.nodes[n].name, NodeId(n));
+  }
+  for (const ServiceState& service : state.services) {
+    if (!service.removed) index.service_names[service.spec.name] = service.id;
+    index.agenda.services.insert(service.id.value);
+  }
+  state.tasks.for_each([&](const TaskState& task) {
+    if (has_ended(task.phase)) {
+      index.ended.emplace(task.phase_since, task.id);
+      return;
+    }
+    index.task_names[task.spec.name] = task.id;
+    if (!task.shape.valid()) index.agenda.admit.insert(task.id);
+    if (holds_devices(task.phase)) {
+      index.allocations.emplace(task.allocation, task.id);
+      ++index.running_by_tier[{task.tier, static_cast<std::uint8_t>(task.purpose)}];
+    }
+    refresh_queue(state, task);
+    refresh_timer(state, task);
+  });
+  for (const auto& [task, plan] : state.plans) {
+    for (const Victim& victim : plan.victims) index.plan_of_victim[victim.task] = task;
+  }
+}
+
+}  // namespace
+
+void rebuild_index(PoolState& state) {
+  state.index = std::make_unique<PoolIndex>();
+  auto& index = *state.index;
+  index.models.resize(state.models.size());
+  index.device_keys.resize(state.devices.size());
+  index.node_counts.resize(state.nodes.size());
+  index.waiting.resize(state.shapes.size());
+  for (std::uint32_t s = 0; s < state.shapes.size(); ++s) {
+    index.shape_ids.emplace(bytes_of(state.shapes[s]), ShapeId(s));
+  }
+  rebuild_devices(state);
+  for (std::uint32_t d = 0; d < state.devices.size(); ++d) {
+    const DeviceState& device = state.devices[d];
+    auto& count = count_of(index, device.node, device.model);
+    for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
+      auto& buckets = index.models[device.model.value].whole[slot];
+      if (buckets.empty()) buckets.resize(1);
+      buckets[count.free[slot]].insert(device.node.value);
+    }
+    refresh_device(state, DeviceId(d));
+    if (device.role == Role::guard && has_training(state, device)) ++index.training_on_guard;
+    if (device.foreign_low_since != Time::never()) {
+      set_timer(state, TimerKind::device, d,
+                device.foreign_low_since + state.spec.prefilter.back_after);
+    }
+    index.agenda.devices.insert(DeviceId(d));
+  }
+  rebuild_names_and_queues(state);
+  for (std::uint32_t s = 0; s < state.shapes.size(); ++s) {
+    if (state.preempt_retry_at[s] > state.now) {
+      set_timer(state, TimerKind::shape, s, state.preempt_retry_at[s]);
+    }
+  }
+  set_timer(state, TimerKind::guard, 0, state.guard_retry_at);
+  index.victims.touch_all();
+  index.agenda.roles = index.agenda.guard = true;
+  mark_waiting(state);
+}
+
+bool index_is_current(const PoolState& state) {
+  const PoolState fresh(state);
+  const PoolIndex& a = *state.index;
+  const PoolIndex& b = *fresh.index;
+  for (std::size_t d = 0; d < state.devices.size(); ++d) {
+    const DeviceState& x = state.devices[d];
+    const DeviceState& y = fresh.devices[d];
+    if (x.used_share != y.used_share || x.used_memory != y.used_memory ||
+        x.held_share != y.held_share || x.held_memory != y.held_memory ||
+        x.tenants.size() != y.tenants.size()) {
+      return false;
+    }
+  }
+  for (std::size_t m = 0; m < a.models.size(); ++m) {
+    const ModelIndex& x = a.models[m];
+    const ModelIndex& y = b.models[m];
+    if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable) return false;
+    for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
+      const std::size_t n = std::max(x.whole[slot].size(), y.whole[slot].size());
+      for (std::size_t f = 0; f < n; ++f) {
+        const IdSet empty;
+        const IdSet& p = f < x.whole[slot].size() ? x.whole[slot][f] : empty;
+        const IdSet& q = f < y.whole[slot].size() ? y.whole[slot][f] : empty;
+        if (!(p == q)) return false;
+      }
+    }
+  }
+  return a.device_keys == b.device_keys && a.usable_shared == b.usable_shared &&
+         a.training_on_guard == b.training_on_guard && a.waiting == b.waiting &&
+         a.waiting_shapes == b.waiting_shapes && a.timers == b.timers &&
+         a.task_names == b.task_names && a.service_names == b.service_names &&
+         a.allocations == b.allocations && a.plan_of_victim == b.plan_of_victim &&
+         a.ended == b.ended && a.running_by_tier == b.running_by_tier;
+}
+
+}  // namespace neap

@@ -1,0 +1,110 @@
+// Derived from the state and kept by apply: where capacity is free by shape, who waits in what
+// order, what is due when, and what decide() has to look at. Rebuilt, it is the same.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/model/id_set.h"
+#include "core/model/state.h"
+#include "core/model/victim_bounds.h"
+
+namespace neap {
+
+inline constexpr std::size_t role_count = 4;
+// The sets of roles that a search may span (rules/place.h), as masks of 1 << role.
+inline constexpr std::array<std::uint8_t, 6> role_masks{1, 3, 4, 6, 7, 8};
+
+// Free capacity of one device model.
+struct ModelIndex {
+  // whole[mask][f]: nodes with exactly f wholly free devices of this model and these roles.
+  std::array<std::vector<IdSet>, role_masks.size()> whole;
+  std::array<std::uint32_t, role_masks.size()> free_whole{};  // devices, over all nodes
+  // partial[role]: partly used devices, by free share, then by free memory.
+  using ByMemory = std::set<std::pair<std::int64_t, std::uint32_t>>;
+  std::array<std::map<std::int64_t, ByMemory>, role_count> partial;
+  std::array<std::uint32_t, role_count> usable{};             // usable devices
+  bool operator==(const ModelIndex&) const = default;
+};
+
+// Order inside one shape; across shapes the tier comes first.
+struct QueueKey {
+  Time submitted;
+  TaskId task;
+  auto operator<=>(const QueueKey&) const = default;
+};
+
+enum class TimerKind : std::uint8_t { task, shape, device, guard };
+using TimerKey = std::tuple<Time, TimerKind, std::uint32_t>;
+
+struct PoolIndex {
+  std::vector<ModelIndex> models;
+  struct DeviceKey {  // how a device stands in `models` now
+    bool usable = false, whole = false, partial = false;
+    Role role = Role::core;
+    std::int64_t share = 0, memory = 0;
+    bool operator==(const DeviceKey&) const = default;
+  };
+  std::vector<DeviceKey> device_keys;
+  struct NodeCount {
+    ModelId model;
+    std::array<std::uint8_t, role_masks.size()> free{};
+    bool operator==(const NodeCount&) const = default;
+  };
+  std::vector<std::vector<NodeCount>> node_counts;  // by node, one per model on it
+  std::uint32_t usable_shared = 0;                  // usable devices outside the dedicated part
+  std::uint32_t training_on_guard = 0;              // guard devices with training tenants
+
+  std::vector<std::set<QueueKey>> waiting;  // by shape: those that could start now if there were room
+  IdSet waiting_shapes;
+  std::set<TimerKey> timers;
+  std::unordered_map<std::uint64_t, Time> timer_of;  // kind << 32 | id
+  std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
+  std::unordered_map<std::string, TaskId> task_names;        // not ended
+  std::unordered_map<std::string, ServiceId> service_names;  // not removed
+  std::unordered_map<std::string, NodeId> node_names;
+  std::unordered_map<AllocationId, TaskId> allocations;      // holding devices
+  std::unordered_map<TaskId, TaskId> plan_of_victim;         // victim -> the plan's task
+  std::set<std::pair<Time, TaskId>> ended;                   // oldest first
+  std::map<std::tuple<TierId, std::uint8_t>, std::uint32_t> running_by_tier;  // (tier, purpose)
+  VictimBounds victims;
+
+  // What changed since decide() last looked. Everything is marked after a rebuild.
+  struct Agenda {
+    IdSet shapes, services;
+    std::set<TaskId> admit;      // submitted, not judged yet
+    std::set<TaskId> plans;      // a victim left, or a claimed device changed
+    std::set<TaskId> at_boundary;  // yields that wait for a checkpoint the pool must see
+    std::set<DeviceId> devices;  // foreign memory or health changed
+    bool roles = false, guard = false;
+  } agenda;
+};
+
+// Rebuilds everything derived: the index, tenants and sums of devices.
+void rebuild_index(PoolState& state);
+// True if what is derived equals what a rebuild makes of the state (agenda apart).
+[[nodiscard]] bool index_is_current(const PoolState& state);
+
+// ---- for apply -------------------------------------------------------------------------------
+
+[[nodiscard]] std::size_t mask_slot(std::uint8_t mask);  // position in role_masks
+// After any change of a device's tenants, claims, health, role or foreign memory.
+void refresh_device(PoolState& state, DeviceId id);
+// Waits and could start: in the queue. Called after any change of phase, plan or backoff.
+void refresh_queue(PoolState& state, const TaskState& task);
+void refresh_timer(PoolState& state, const TaskState& task);
+void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
+// Capacity may have become free: all that wait are looked at again.
+void mark_waiting(PoolState& state);
+[[nodiscard]] ShapeId intern_shape(PoolState& state, const Shape& shape);
+// Recomputes what a plan holds on its devices beyond its victims' own use there.
+void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign);
+
+}  // namespace neap
