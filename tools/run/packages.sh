@@ -46,7 +46,8 @@ install_packages() {
 # need_packages GROUP...
 need_packages() {
   local missing
-  command -v dpkg-query >/dev/null || die "this is not Debian; see tools/packages.txt for what is needed"
+  command -v dpkg-query >/dev/null ||
+    die "this is not Debian; tools/packages.txt says what is needed"
   mapfile -t missing < <(missing_packages "$@")
   [ "${#missing[@]}" -eq 0 ] && return
   if [ "$(id -u)" -ne 0 ]; then

@@ -31,8 +31,9 @@ run_fuzzer() {
   mkdir -p "$corpus" "build/fuzz/found"
   local seeds="tests/fuzz/corpus/${target%_fuzz}"
   [ -d "$seeds" ] || seeds=
-  "build/fuzz/fuzz/$target" -max_total_time="${NEAP_FUZZ_SECONDS:-60}" -rss_limit_mb=2048 -timeout=10 \
-    -print_final_stats=1 -artifact_prefix="build/fuzz/found/$target-" "$corpus" $seeds
+  "build/fuzz/fuzz/$target" -max_total_time="${NEAP_FUZZ_SECONDS:-60}" -timeout=10 \
+    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$target-" \
+    "$corpus" $seeds
 }
 
 run_fuzzers() {
