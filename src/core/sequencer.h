@@ -23,6 +23,10 @@ class Sequencer {
   // carries no stamp, and those that waited for it. A new epoch of a source starts at sequence 1.
   void admit(Event event, std::vector<Event>& ready);
 
+  // True for what admit() would drop as a duplicate or as late. Its sender has to be told so (once
+  // all applied records are durable): an acknowledgement may have been lost in a crash.
+  [[nodiscard]] bool is_old(const ReportStamp& stamp) const;
+
   // The source has ended; what comes late is dropped.
   void forget(AllocationId source);
 
@@ -32,6 +36,8 @@ class Sequencer {
     std::uint64_t next = 1;
     std::map<std::uint64_t, Event> waiting;
   };
+  // Ids are given in order, so one mark and the sources that live say which have ended: all below
+  // the mark that have no entry.
   std::map<AllocationId, Source> sources_;
   AllocationId ended_below_{0};
 };
