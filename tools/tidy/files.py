@@ -72,6 +72,7 @@ def listed_paths(root):
         paths = [path for path in listing.split("\0") if path]
     else:
         paths = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
+        paths = [path for path in paths if not path.startswith("build/")]
     return sorted(path for path in paths if (root / path).is_file())
 
 
