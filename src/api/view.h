@@ -19,7 +19,7 @@ struct Condition {
 // The header of every listing: whose numbers these are and whether the pool is paused.
 struct PoolStatus {
   std::string version;
-  std::string device_source;  // "simulated", "nvml", "mixed"
+  std::string device_source;   // "simulated", "nvml", "mixed"
   std::uint64_t sequence = 0;  // of the newest event that the answer includes
   std::int64_t now_us = 0;
   std::int64_t started_us = 0;
@@ -27,9 +27,9 @@ struct PoolStatus {
   std::int64_t paused_since_us = unknown;
   std::int64_t devices_total = 0;
   std::int64_t devices_usable = 0;
-  std::int64_t devices_guard = 0;   // whole devices, as configured
+  std::int64_t devices_guard = 0;  // whole devices, as configured
   std::int64_t devices_buffer = 0;
-  std::int64_t devices_lent = 0;    // held by training out of what inference may claim back
+  std::int64_t devices_lent = 0;  // held by training out of what inference may claim back
   std::int64_t tasks_waiting = 0;
   std::int64_t tasks_running = 0;
   std::vector<Condition> conditions;  // what is wrong with the pool now, such as guard_unmet
@@ -50,16 +50,16 @@ struct Holding {  // one device held by one task
 
 struct TaskRow {
   Subject subject;
-  std::string kind;   // "training", "interactive", "replica"
-  std::string user;   // the owner's login name, or the number
+  std::string kind;  // "training", "interactive", "replica"
+  std::string user;  // the owner's login name, or the number
   std::string team;
   std::string tier;
   std::string service;  // of a replica
   std::string state;    // glossary: waiting, starting, running, yielding, stopping, finished,
                         // failed, cancelled, refused, lost
   std::string reason;   // why it is where it is, one sentence
-  std::int64_t place = unknown;  // in the queue, from 1
-  std::int64_t gpus = 0;         // devices asked for
+  std::int64_t place = unknown;    // in the queue, from 1
+  std::int64_t gpus = 0;           // devices asked for
   std::int64_t compute_milli = 0;  // per device
   std::int64_t memory_mib = 0;     // per device
   std::string node;
@@ -95,7 +95,7 @@ struct TaskDetail {
 };
 
 struct AdmissionCheck {
-  std::string name;  // "interruptible", "predictable", "delay_bounded", "baseline", ...
+  std::string name;   // "interruptible", "predictable", "delay_bounded", "baseline", ...
   std::string state;  // "met", "failed", "unknown"
   std::string message;
 };
@@ -181,8 +181,8 @@ struct DeviceListing {
 struct EventRow {
   std::uint64_t sequence = 0;
   std::int64_t time_us = 0;
-  std::string kind;     // stable, such as "task_submitted", "decision"
-  std::string subject;  // task, service, device or node name; empty for the pool
+  std::string kind;             // stable, such as "task_submitted", "decision"
+  std::string subject;          // task, service, device or node name; empty for the pool
   std::uint32_t owner_uid = 0;  // of the subject; 0 for the pool's own
   std::string message;
 };
@@ -190,7 +190,7 @@ struct EventRow {
 struct LogChunk {
   std::string bytes;
   std::int64_t next_offset = 0;
-  std::string state;        // of the task when read
+  std::string state;  // of the task when read
   std::int64_t exit_code = unknown;
 };
 

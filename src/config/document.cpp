@@ -19,6 +19,17 @@ namespace neap::config {
 
 namespace {
 
+// Where the line (from 1) begins; the text's end when there is no such line.
+std::size_t line_begin(std::string_view text, int line) {
+  std::size_t begin = 0;
+  for (int at = 1; at < line; ++at) {
+    begin = text.find('\n', begin);
+    if (begin == std::string_view::npos) return text.size();
+    ++begin;
+  }
+  return begin;
+}
+
 // Builds the tree from the parser's events. After the first fault it only counts: the parser
 // cannot be stopped, and the text's size bounds it.
 class TreeBuilder final : public YAML::EventHandler {
@@ -44,6 +55,7 @@ class TreeBuilder final : public YAML::EventHandler {
     Node node = node_at(mark, Node::Kind::scalar);
     node.text = value;
     node.quoted = tag == "!";
+    last_quote_ = node.quoted ? mark : YAML::Mark::null_mark();
     if (!node.quoted && (value.empty() || value == "~" || value == "null")) {
       node.kind = Node::Kind::null;
       node.text.clear();
@@ -65,6 +77,25 @@ class TreeBuilder final : public YAML::EventHandler {
 
   Node take_root() { return std::move(root_); }
   [[nodiscard]] bool failed() const { return failed_; }
+
+  // yaml-cpp takes a quote that nobody closes to reach to the end of the file: a file cut short
+  // would pass. Only the last scalar can be such a one.
+  void check_last_quote(std::string_view text) {
+    if (last_quote_.is_null()) return;
+    std::size_t at =
+        line_begin(text, last_quote_.line + 1) + static_cast<std::size_t>(last_quote_.column);
+    if (at >= text.size() || (text[at] != '\'' && text[at] != '"')) return;
+    const char quote = text[at];
+    for (++at; at < text.size(); ++at) {
+      if (quote == '"' && text[at] == '\\') {
+        ++at;
+      } else if (text[at] == quote) {
+        if (quote == '"' || at + 1 == text.size() || text[at + 1] != quote) return;
+        ++at;  // '' stands for one quote
+      }
+    }
+    refuse(last_quote_, "a quote that is never closed");
+  }
 
  private:
   struct Open {
@@ -159,8 +190,8 @@ class TreeBuilder final : public YAML::EventHandler {
       level.pending = Member{key.text, key.line, {}};
       YAML::Mark mark;
       mark.line = key.line - 1;
-      refuse(mark, "given twice in one mapping, first near line " + std::to_string(line) +
-                       "; keep one");
+      refuse(mark,
+             "given twice in one mapping, first near line " + std::to_string(line) + "; keep one");
       return;
     }
     level.pending = Member{std::move(key.text), key.line, {}};
@@ -169,6 +200,7 @@ class TreeBuilder final : public YAML::EventHandler {
   Problems& problems_;
   std::vector<Open> open_;
   Node root_;
+  YAML::Mark last_quote_ = YAML::Mark::null_mark();
   std::size_t nodes_ = 0;
   int depth_ = 0;
   bool failed_ = false;
@@ -185,12 +217,7 @@ class ViewBuffer final : public std::streambuf {
 
 void add_syntax_problem(const YAML::Exception& e, std::string_view text, Problems& problems) {
   const int line = e.mark.is_null() ? 0 : e.mark.line + 1;
-  std::size_t begin = 0;
-  for (int at = 1; at < line && begin != std::string_view::npos; ++at) {
-    begin = text.find('\n', begin);
-    if (begin != std::string_view::npos) ++begin;
-  }
-  std::string_view found = begin == std::string_view::npos ? "" : text.substr(begin);
+  std::string_view found = text.substr(line_begin(text, line));
   found = found.substr(0, found.find('\n'));
   std::string message = "not valid YAML: " + e.msg;
   if (found.substr(0, found.find_first_not_of(" \t")).find('\t') != std::string_view::npos) {
@@ -210,6 +237,7 @@ const Node* Node::find(std::string_view key) const {
 
 std::optional<Node> parse_document(std::string_view text, Problems& problems) {
   if (!check_text(text, problems)) return std::nullopt;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   ViewBuffer buffer(text);
   std::istream stream(&buffer);
   try {
@@ -219,6 +247,7 @@ std::optional<Node> parse_document(std::string_view text, Problems& problems) {
       problems.add(0, "", "the file is empty; see docs/operators/configuration.md");
       return std::nullopt;
     }
+    builder.check_last_quote(text);
     if (builder.failed()) return std::nullopt;
     Node root = builder.take_root();
     TreeBuilder second(problems);

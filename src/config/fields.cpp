@@ -7,16 +7,25 @@ namespace neap::config {
 
 namespace {
 
-bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool is_letter_or_digit(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
+bool is_lower_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+bool is_letter_or_digit(char c) {
+  return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
 
 std::string_view name_of(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::absent: return "nothing";
-    case Node::Kind::null: return "nothing";
-    case Node::Kind::scalar: return "a single value";
-    case Node::Kind::sequence: return "a list";
-    case Node::Kind::mapping: return "a mapping";
+    case Node::Kind::absent:
+      return "nothing";
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::scalar:
+      return "a single value";
+    case Node::Kind::sequence:
+      return "a list";
+    case Node::Kind::mapping:
+      return "a mapping";
   }
   return "";
 }
@@ -55,7 +64,9 @@ std::string Fields::path_of(std::string_view key) const {
   return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
 }
 
-bool Fields::has(std::string_view key) const { return node_.find(key) != nullptr; }
+bool Fields::has(std::string_view key) const {
+  return node_.find(key) != nullptr;
+}
 
 int Fields::line_of(std::string_view key) const {
   for (const Member& member : node_.members) {
@@ -171,8 +182,8 @@ bool Fields::duration(std::string_view key, Micros& into, Micros min, Micros max
   Micros value;
   if (!parsed(key, value, parse_duration)) return false;
   if (value < min || value > max) {
-    return refuse(key, to_text(value) + " is out of range; expected " + to_text(min) + " to " +
-                           to_text(max));
+    return refuse(
+        key, to_text(value) + " is out of range; expected " + to_text(min) + " to " + to_text(max));
   }
   into = value;
   return true;
@@ -191,9 +202,13 @@ bool Fields::memory(std::string_view key, MiB& into, Need need) {
   return true;
 }
 
-bool Fields::share(std::string_view key, MilliGpu& into) { return parsed(key, into, parse_share); }
+bool Fields::share(std::string_view key, MilliGpu& into) {
+  return parsed(key, into, parse_share);
+}
 
-bool Fields::part(std::string_view key, Ppm& into) { return parsed(key, into, parse_part); }
+bool Fields::part(std::string_view key, Ppm& into) {
+  return parsed(key, into, parse_part);
+}
 
 bool Fields::refuse_choice(std::string_view key, std::string_view found,
                            const std::vector<std::string_view>& names) {
@@ -251,7 +266,8 @@ bool Fields::dictionary(std::string_view key,
   }
   for (const Member& member : node->members) {
     if (member.value.kind != Node::Kind::scalar && member.value.kind != Node::Kind::null) {
-      reading_.problems.add(member.line, path_of(key) + "." + member.key, "expected a single value");
+      reading_.problems.add(member.line, path_of(key) + "." + member.key,
+                            "expected a single value");
       continue;
     }
     into.emplace_back(member.key, member.value.text);

@@ -57,10 +57,9 @@ class PoolReader {
     pool.memory("device_reserve", spec.device_reserve);
     pool.whole("max_restarts", spec.max_restarts, {0, 1000});
     if (spec.total_gpus > 0 && spec.inference_guard_min > spec.total_gpus) {
-      pool.refuse("inference_guard_min", std::to_string(spec.inference_guard_min) +
-                                             " is more than total_gpus (" +
-                                             std::to_string(spec.total_gpus) +
-                                             "); expected at most that");
+      pool.refuse("inference_guard_min",
+                  std::to_string(spec.inference_guard_min) + " is more than total_gpus (" +
+                      std::to_string(spec.total_gpus) + "); expected at most that");
     } else if (spec.total_gpus > 0 &&
                spec.inference_guard_min + spec.elastic_buffer > spec.total_gpus) {
       pool.refuse("elastic_buffer",
@@ -87,7 +86,7 @@ class PoolReader {
     if (preempt.duration("fixed_cost", fixed_cost, Micros(0), hours(1000))) {
       spec.fixed_cost = fixed_cost.value * whole_device.value;
     }
-    preempt.duration("protect_min", spec.protect_min, Micros(0), hours(48));
+    preempt.duration("protected_for", spec.protect_min, Micros(0), hours(48));
     preempt.whole("budget_per_day", spec.budget_per_day, {0, 10'000});
     preempt.whole("rounds", spec.rounds, {1, 100});
     preempt.whole("missed_checkpoints", spec.missed_checkpoints, {1, 100});
@@ -118,7 +117,8 @@ class PoolReader {
                {"interactive", 80, Purpose::interactive},
                {"batch", 40, Purpose::batch}};
     } else if (tiers.empty()) {
-      top.refuse("priority_tiers", "names no tier; expected entries such as {name: batch, weight: 40}");
+      top.refuse("priority_tiers",
+                 "names no tier; expected entries such as {name: batch, weight: 40}");
     }
     std::sort(tiers.begin(), tiers.end(), [](const TierSpec& a, const TierSpec& b) {
       return a.weight != b.weight ? a.weight > b.weight : a.name < b.name;
@@ -133,7 +133,8 @@ class PoolReader {
     scale.duration("down_for", spec.down_for, Micros(0), hours(24));
     scale.duration("stale_after", spec.stale_after, seconds(1), hours(1));
     if (spec.down_below >= spec.up_above) {
-      scale.refuse("down_below", "is not below scale.up_above; replicas would come and go for ever");
+      scale.refuse("down_below",
+                   "is not below scale.up_above; replicas would come and go for ever");
     }
     scale.close();
   }
@@ -144,7 +145,8 @@ class PoolReader {
     prefilter.part("back_below", spec.back_below);
     prefilter.duration("back_after", spec.back_after, Micros(0), hours(24));
     if (spec.back_below > spec.out_above) {
-      prefilter.refuse("back_below", "is above prefilter.out_above; devices would come and go for ever");
+      prefilter.refuse("back_below",
+                       "is above prefilter.out_above; devices would come and go for ever");
     }
     prefilter.close();
   }
@@ -236,8 +238,9 @@ class PoolReader {
     const auto port = colon == std::string_view::npos ? Parsed<std::int64_t>(-1)
                                                       : parse_whole(listen.substr(colon + 1));
     if (colon == 0 || !port || *port < 0 || *port > 65'535) {
-      tcp.refuse("listen", quoted(listen) + " is no address and port; expected one such as "
-                                            "127.0.0.1:7433");
+      tcp.refuse("listen", quoted(listen) +
+                               " is no address and port; expected one such as "
+                               "127.0.0.1:7433");
     }
   }
 

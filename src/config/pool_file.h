@@ -30,7 +30,7 @@ struct PoolFile {
   std::string socket;           // empty: <state_dir>/neap.sock
   std::string socket_group;     // empty: the owner and root alone
   std::optional<TcpListener> tcp;
-  std::string state_dir;        // empty: /var/lib/neap for root, else ~/.local/state/neap
+  std::string state_dir;  // empty: /var/lib/neap for root, else ~/.local/state/neap
   Micros journal_retention = hours(24 * 90);
 };
 

@@ -1,12 +1,12 @@
 #include "config/text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace neap::config {
 
@@ -66,8 +66,8 @@ bool check_text(std::string_view text, Problems& problems) {
   int line = 1;
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = static_cast<std::uint8_t>(text[at]);
-    const bool control = (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') ||
-                         byte == 0x7f;
+    const bool control =
+        (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f;
     const std::size_t length = character_length(text, at);
     if (control || length == 0) {
       char hex[8];

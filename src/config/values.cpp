@@ -21,7 +21,9 @@ struct Quantified {
   std::string_view unit;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 std::size_t digits_at(std::string_view text, std::size_t at) {
   std::size_t end = at;
@@ -96,9 +98,12 @@ Parsed<std::int64_t> with_unit(std::string_view text, std::span<const Unit> unit
                std::string(expected));
 }
 
-constexpr std::array duration_units = {
-    Unit{"us", 1},          Unit{"ms", 1'000},         Unit{"s", million},
-    Unit{"min", 60 * million}, Unit{"h", 3600 * million}, Unit{"d", 86'400 * million}};
+constexpr std::array duration_units = {Unit{"us", 1},
+                                       Unit{"ms", 1'000},
+                                       Unit{"s", million},
+                                       Unit{"min", 60 * million},
+                                       Unit{"h", 3600 * million},
+                                       Unit{"d", 86'400 * million}};
 
 }  // namespace
 
@@ -112,8 +117,8 @@ Parsed<std::int64_t> parse_whole(std::string_view text) {
 }
 
 Parsed<Micros> parse_duration(std::string_view text) {
-  const auto value = with_unit(text, duration_units,
-                               "a length of time such as 90s, 10min or 20h (units ms, s, min, h, d)");
+  const auto value = with_unit(
+      text, duration_units, "a length of time such as 90s, 10min or 20h (units ms, s, min, h, d)");
   if (!value) return wrong(value.error());
   return Micros(*value);
 }

@@ -1,0 +1,49 @@
+// How a task's process is started: what the core never looks at and hands to the backend as JSON
+// (TaskSpec::launch). The keys are a contract between this file and the backends:
+//
+//   {"command": ["python3", "train.py"], "workdir": "/jobs/a", "env": {"A": "b"},
+//    "cpu_milli": 4000, "host_memory_mib": 16384,
+//    "watch": "out/checkpoint-*",
+//    "health": {"path": "/health", "interval_us": 1000000, "timeout_us": 5000000},
+//    "port": 8100, "concurrency": 8, "model_dir": "/models/m",
+//    "sleep_path": "/sleep", "wake_path": "/wake"}
+//
+// "command" and "workdir" are always there. "watch" is there with the contract of that name,
+// "health" and what follows it for services. {port} in a command stands for the replica's port,
+// which is in NEAP_PORT too; "port" is the service's own, where requests come in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/units.h"
+
+namespace neap::config {
+
+struct Health {
+  std::string path = "/health";
+  Micros interval = seconds(1);
+  Micros timeout = seconds(5);  // of one check
+};
+
+struct Launch {
+  std::vector<std::string> command;
+  std::string workdir;
+  std::vector<std::pair<std::string, std::string>> env;
+  std::int64_t cpu_milli = 0;  // 0: no limit
+  MiB host_memory{0};          // 0: no limit
+  std::string watch;
+  std::optional<Health> health;
+  std::int32_t port = 0;  // 0: chosen by the daemon
+  std::int32_t concurrency = 0;
+  std::string model_dir;
+  std::string sleep_path;
+  std::string wake_path;
+};
+
+[[nodiscard]] std::string to_json(const Launch& launch);
+
+}  // namespace neap::config

@@ -1,0 +1,194 @@
+#include "config/pool_file.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace neap::config {
+namespace {
+
+constexpr std::string_view field_example = R"(pool:
+  total_gpus: 64
+  inference_guard_min: 16
+  elastic_buffer: 4
+preempt:
+  enabled: true
+  only_at_checkpoint: true
+  checkpoint_interval_min: 10
+priority_tiers:
+  - {name: infer_core, weight: 100}
+  - {name: train_deadline_near, weight: 80}
+  - {name: train_normal, weight: 40}
+)";
+
+PoolFile accepted(std::string_view text) {
+  Problems problems("pool.yaml");
+  auto file = parse_pool_file(text, problems);
+  EXPECT_TRUE(file) << problems.text();
+  return file.value_or(PoolFile{});
+}
+
+std::string refused(std::string_view text) {
+  Problems problems("pool.yaml");
+  EXPECT_FALSE(parse_pool_file(text, problems));
+  return problems.text();
+}
+
+// D1, S1: the file that people have is valid as it stands.
+TEST(PoolFile, S1_FieldExampleIsValidAsItStands) {
+  const PoolFile file = accepted(field_example);
+  EXPECT_EQ(file.spec.total_gpus, 64);
+  EXPECT_EQ(file.spec.inference_guard_min, 16);
+  EXPECT_EQ(file.spec.elastic_buffer, 4);
+  EXPECT_TRUE(file.spec.preempt.enabled);
+  EXPECT_TRUE(file.spec.preempt.only_at_checkpoint);
+  EXPECT_FALSE(file.spec.preempt.break_glass);
+  EXPECT_EQ(file.spec.preempt.checkpoint_interval, minutes(10));
+  ASSERT_EQ(file.spec.tiers.size(), 3u);
+  EXPECT_EQ(file.spec.tiers[0].name, "infer_core");
+  EXPECT_EQ(file.spec.tiers[0].weight, 100);
+  EXPECT_EQ(file.spec.tiers[0].purpose, Purpose::inference);
+  EXPECT_EQ(file.spec.tiers[1].name, "train_deadline_near");
+  EXPECT_EQ(file.spec.tiers[1].purpose, Purpose::batch);
+  EXPECT_EQ(file.spec.tiers[2].purpose, Purpose::batch);
+  EXPECT_EQ(file.source, DeviceSource::automatic);
+}
+
+// S1: a guard is refused only against the file's own total_gpus.
+TEST(PoolFile, S1_GuardIsComparedWithTheFilesOwnTotal) {
+  EXPECT_EQ(refused("pool: {total_gpus: 8, inference_guard_min: 9}\n"),
+            "pool.yaml:1: pool.inference_guard_min: 9 is more than total_gpus (8); expected at "
+            "most that");
+  EXPECT_EQ(refused("pool:\n  total_gpus: 8\n  inference_guard_min: 6\n  elastic_buffer: 3\n"),
+            "pool.yaml:4: pool.elastic_buffer: guard and buffer together are 9, more than "
+            "total_gpus (8)");
+  EXPECT_EQ(accepted("pool: {inference_guard_min: 900}\n").spec.inference_guard_min, 900);
+  EXPECT_EQ(accepted("pool: {total_gpus: 8, inference_guard_min: 8}\n").spec.total_gpus, 8);
+}
+
+TEST(PoolFile, ReadsEverySection) {
+  const PoolFile file = accepted(R"(
+pool: {name: lab, total_gpus: 6, share_min_memory: 24GiB, device_reserve: 512MiB, max_restarts: 1}
+preempt: {break_glass: true, grace: 20s, term_grace: 5s, guard_reclaim: 15s, fixed_cost: 30min,
+          protected_for: 10min, budget_per_day: 2, rounds: 3, missed_checkpoints: 5}
+priority_tiers:
+  - {name: slow, weight: 1}
+  - {name: notebooks, weight: 50, kind: interactive}
+  - {name: fast, weight: 50, kind: inference}
+baseline: torch-2
+scale: {up_above: 80%, up_for: 1min, down_below: 10%, down_for: 2min, stale_after: 5s}
+prefilter: {out_above: 50%, back_below: 0.4, back_after: 1min}
+devices:
+  source: simulated
+  nodes:
+    - {name: n1, fault_domain: rack-a, count: 4}
+    - {name: n1, model: L4-24G, partition: dedicated}
+    - {name: n2, model: odd, memory: 10GiB}
+api: {socket: /run/neap.sock, group: gpu, tcp: {listen: "127.0.0.1:9000", token_file: /t}}
+journal: {retention: 30d}
+state_dir: /var/lib/neap
+)");
+  EXPECT_EQ(file.spec.name, "lab");
+  EXPECT_EQ(file.spec.share_min_memory, MiB(24 * 1024));
+  EXPECT_EQ(file.spec.preempt.fixed_cost, minutes(30).value * 1000);
+  EXPECT_EQ(file.spec.preempt.budget_per_day, 2);
+  EXPECT_EQ(file.spec.tiers[0].name, "fast");  // equal weights go by name
+  EXPECT_EQ(file.spec.tiers[1].purpose, Purpose::interactive);
+  EXPECT_EQ(file.spec.scale.up_above, Ppm(800'000));
+  EXPECT_EQ(file.spec.prefilter.back_below, Ppm(400'000));
+  ASSERT_EQ(file.nodes.size(), 2u);
+  EXPECT_EQ(file.nodes[0].fault_domain, "rack-a");
+  ASSERT_EQ(file.nodes[0].devices.size(), 5u);
+  EXPECT_EQ(file.nodes[0].devices[3].memory, MiB(80 * 1024));
+  EXPECT_EQ(file.nodes[0].devices[4].memory, MiB(24 * 1024));
+  EXPECT_TRUE(file.nodes[0].devices[4].dedicated);
+  EXPECT_EQ(file.nodes[0].devices[4].uuid, "SIM-n1-4");
+  EXPECT_EQ(file.nodes[1].fault_domain, "n2");
+  EXPECT_EQ(file.socket, "/run/neap.sock");
+  ASSERT_TRUE(file.tcp);
+  EXPECT_EQ(file.tcp->listen, "127.0.0.1:9000");
+  EXPECT_EQ(file.journal_retention, hours(24 * 30));
+  EXPECT_EQ(file.spec.baseline, "torch-2");
+}
+
+// G5: all faults of a file, each with its line and what was expected.
+TEST(PoolFile, G5_ReportsEveryFault) {
+  EXPECT_EQ(refused(R"(pool:
+  total_gpu: 64
+  elastic_buffer: -4
+preempt:
+  enabled: yes
+  checkpoint_interval_min: 010
+  grace: 10
+priority_tiers:
+  - {name: a, weight: 1}
+  - {name: a, weight: 2}
+  - {weight: 3}
+)"),
+            R"(pool.yaml:3: pool.elastic_buffer: "-4" is negative; expected a whole number
+pool.yaml:2: pool.total_gpu: is not a known field; did you mean "total_gpus"?
+pool.yaml:5: preempt.enabled: "yes" is neither true nor false
+pool.yaml:6: preempt.checkpoint_interval_min: "010" has a leading zero; write it without
+pool.yaml:7: preempt.grace: "10" has no unit; expected a length of time such as )"
+            R"(90s, 10min or 20h (units ms, s, min, h, d)
+pool.yaml:10: priority_tiers[1].name: "a" is the name of another tier, on line 9
+pool.yaml:11: priority_tiers[2].name: is missing)");
+}
+
+TEST(PoolFile, G5_RefusesEachBadValueWithItsPlace) {
+  struct Row {
+    const char* text;
+    const char* expected;
+  };
+  const Row rows[] = {
+      {"- a\n", "pool.yaml:1: a list is not accepted here"},
+      {"just text\n", "pool.yaml:1: a single value is not accepted here"},
+      {"preempt: {}\n", "pool.yaml:1: pool: is missing"},
+      {"pool:\n", "pool.yaml:1: pool: has no value"},
+      {"pool: {total_gpus: 0}\n", "total_gpus: 0 is out of range; expected 1 to 200000"},
+      {"pool: {total_gpus: .nan}\n", "total_gpus: \".nan\" is not a value"},
+      {"pool: {total_gpus: [1]}\n", "a list is not accepted here; expected a single value"},
+      {"pool: {}\npriority_tiers: []\n", "priority_tiers: names no tier"},
+      {"pool: {}\npriority_tiers: {a: 1}\n", "a mapping is not accepted here; expected a list"},
+      {"pool: {}\npriority_tiers: [{name: a b, weight: 1}]\n", "is not a word"},
+      {"pool: {}\npriority_tiers: [{name: a, weight: 1, kind: x}]\n",
+       "\"x\" is not known; expected inference, interactive or batch"},
+      {"pool: {}\ndevices: {source: gpu}\n", "expected auto, simulated or nvml"},
+      {"pool: {}\ndevices: {source: nvml, nodes: [{name: a}]}\n", "devices.source is nvml"},
+      {"pool: {}\ndevices: {nodes: [{name: A}]}\n", "devices.nodes[0].name: \"A\" is not a name"},
+      {"pool: {}\ndevices: {nodes: [{name: a, count: 65}]}\n", "expected 1 to 64"},
+      {"pool: {}\ndevices: {nodes: [{name: a, model: odd}]}\n", "memory: is missing"},
+      {"pool: {}\nscale: {down_below: 80%}\n", "is not below scale.up_above"},
+      {"pool: {}\nprefilter: {out_above: 120%}\n", "is over 100%"},
+      {"pool: {}\nprefilter: {back_below: 90%}\n", "is above prefilter.out_above"},
+      {"pool: {}\napi: {tcp: {listen: here}}\n", "is no address and port"},
+      {"pool: {}\napi: {tcp: {}}\n", "api.tcp.token_file: is missing"},
+      {"pool: {}\napi: {socket: x}\n", "is a relative path"},
+      {"pool: {}\nstate_dir: x\n", "is a relative path"},
+      {"pool: {}\njournal: {retention: 1h}\n", "1h is out of range"},
+      {"pool: {zzzzzzzz: 1}\n", "is not a known field; expected one of name, total_gpus"},
+  };
+  for (const Row& row : rows) {
+    EXPECT_NE(refused(row.text).find(row.expected), std::string::npos)
+        << row.text << "gave: " << refused(row.text);
+  }
+}
+
+// A file cut anywhere is an error or a shorter valid file, never a crash.
+TEST(PoolFile, G5_TruncatedAnywhere) {
+  for (std::size_t cut = 0; cut < field_example.size(); ++cut) {
+    Problems problems("pool.yaml");
+    const auto file = parse_pool_file(field_example.substr(0, cut), problems);
+    EXPECT_EQ(file.has_value(), problems.empty()) << cut;
+  }
+  EXPECT_NE(refused(field_example.substr(0, 12)).find("pool.yaml:2"), std::string::npos);
+}
+
+TEST(PoolFile, SimulatedDevicesWhenNoneAreNamed) {
+  EXPECT_EQ(default_simulated_nodes(accepted("pool: {total_gpus: 2}\n").spec)[0].devices.size(),
+            2u);
+  EXPECT_EQ(default_simulated_nodes(accepted("pool: {}\n").spec)[0].devices.size(), 4u);
+}
+
+}  // namespace
+}  // namespace neap::config

@@ -1,0 +1,379 @@
+#include "config/task_file.h"
+
+#include <algorithm>
+
+#include "config/document.h"
+#include "config/fields.h"
+
+namespace neap::config {
+
+namespace {
+
+constexpr std::int64_t request_devices_max = 100'000;
+constexpr std::size_t arguments_max = 1024;
+constexpr std::size_t environment_max = 512;
+constexpr Micros longest_work = hours(24 * 365);
+
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && !(text[0] >= '0' && text[0] <= '9') &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  (c >= '0' && c <= '9');
+         });
+}
+
+void note_lines(const Node& node, const std::string& path, std::map<std::string, int>& lines) {
+  for (const Member& member : node.members) {
+    const std::string name = path.empty() ? member.key : path + "." + member.key;
+    lines.emplace(name, member.line);
+    note_lines(member.value, name, lines);
+  }
+}
+
+std::string absolute(const std::string& path, const std::string& base) {
+  return path.starts_with('/') || base.empty() ? path : base + "/" + path;
+}
+
+class TaskReader {
+ public:
+  TaskReader(Reading& reading, const Submitter& submitter)
+      : reading_(reading), submitter_(submitter) {}
+
+  TaskFile read(const Node& root) {
+    Fields top(root, "", reading_);
+    const bool task = top.has("task");
+    const bool service = top.has("service");
+    if (top.present() && !task && !service) {
+      top.missing("task", "a section `task:` or `service:`");
+    }
+    if (task && service) {
+      top.refuse("service", "stands beside `task:`; write one file for each");
+    }
+    Fields task_fields = top.section("task");
+    Fields service_fields = top.section("service");
+    top.close();
+    // Both are read when fields are only being listed.
+    if (service || reading_.asked != nullptr) read_service(service_fields);
+    if (!service || reading_.asked != nullptr) read_task(task_fields);
+    if (const Node* section = root.find(service ? "service" : "task")) {
+      note_lines(*section, "", out_.lines);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // What tasks and services have in common.
+  template <class Spec>
+  void read_common(Fields& fields, Spec& spec) {
+    fields.name("name", spec.name, Need::required);
+    spec.team = "default";
+    fields.word("team", spec.team);
+    fields.word("tier", spec.tier);
+    fields.text("baseline", spec.baseline);
+    spec.owner = submitter_.owner;
+    read_request(fields, spec.request);
+    read_process(fields);
+  }
+
+  void read_request(Fields& fields, Request& request) {
+    if (fields.has("gpus") && fields.has("gpu")) {
+      fields.refuse("gpu",
+                    "stands beside `gpus`; gpus counts whole devices, gpu describes parts: "
+                    "keep one");
+    }
+    if (fields.present() && !fields.has("gpus") && !fields.has("gpu")) {
+      fields.missing("gpus", "a number of whole devices, or `gpu: {memory: 16GiB, compute: 60%}`");
+    }
+    fields.whole("gpus", request.count, {1, request_devices_max});
+    Fields gpu = fields.section("gpu");
+    gpu.whole("count", request.count, {1, request_devices_max});
+    gpu.memory("memory", request.memory);
+    gpu.share("compute", request.share);
+    gpu.close();
+    fields.words("device_models", request.models, 64);
+    std::sort(request.models.begin(), request.models.end());
+    request.models.erase(std::unique(request.models.begin(), request.models.end()),
+                         request.models.end());
+    fields.word("trust_domain", request.trust_domain);
+  }
+
+  void read_process(Fields& fields) {
+    Launch& launch = out_.launch;
+    if (!fields.has("command") && fields.present()) {
+      fields.missing("command", "the program and its arguments, such as [python3, train.py]");
+    }
+    if (fields.texts("command", launch.command, arguments_max)) {
+      const bool one_text = launch.command.size() == 1;
+      if (launch.command.front().empty()) fields.refuse("command", "names no program");
+      if (one_text && launch.command.front().find(' ') != std::string::npos) {
+        fields.refuse("command",
+                      "is one text with spaces; expected a list such as "
+                      "[python3, train.py], or [sh, -c, \"...\"] for the shell");
+      }
+    }
+    launch.workdir = submitter_.workdir;
+    std::string workdir;
+    if (fields.text("workdir", workdir)) launch.workdir = absolute(workdir, submitter_.workdir);
+    fields.dictionary("env", launch.env, environment_max);
+    for (const auto& [name, value] : launch.env) check_variable(fields, name);
+    fields.parsed("cpu", launch.cpu_milli, parse_cpu_milli);
+    fields.memory("host_memory", launch.host_memory);
+  }
+
+  static void check_variable(Fields& fields, const std::string& name) {
+    if (!is_variable_name(name)) {
+      fields.refuse("env", quoted(name) +
+                               " is no name of a variable; expected letters, digits "
+                               "and '_'");
+    } else if (name.starts_with("NEAP_") || name == "CUDA_VISIBLE_DEVICES") {
+      fields.refuse("env", quoted(name) + " is set by the pool; choose another name");
+    }
+  }
+
+  void read_task(Fields fields) {
+    TaskSpec spec;
+    read_common(fields, spec);
+    enum class Kind : std::uint8_t { training, interactive };
+    Kind kind = Kind::training;
+    if (fields.choice<Kind>("kind", kind,
+                            {{"training", Kind::training}, {"interactive", Kind::interactive}})) {
+      out_.purpose = kind == Kind::training ? Purpose::batch : Purpose::interactive;
+    }
+    fields.flag("interruptible", spec.interruptible);
+    fields.duration("delay_tolerance", spec.delay_tolerance, Micros(0), longest_work);
+    Micros work;
+    if (fields.duration("work", work, seconds(1), longest_work)) spec.work = work;
+    Time deadline;
+    if (fields.parsed("deadline", deadline, parse_moment)) spec.deadline = deadline;
+    read_checkpoint(fields.section("checkpoint"), spec.contract);
+    fields.each("protected_windows", 16,
+                [&](Fields& item) { spec.windows.push_back(read_window(item)); });
+    // A part of a device without a declared memory could take all of it (A4, second condition).
+    spec.predictable = spec.request.share == whole_device || spec.request.memory.value > 0;
+    fields.close();
+    spec.launch = to_json(out_.launch);
+    out_.spec = std::move(spec);
+  }
+
+  void read_checkpoint(Fields fields, ContractSpec& contract) {
+    std::vector<std::string> ways;
+    if (fields.present() && !fields.has("contract")) {
+      fields.missing("contract", "sdk, signals or watch, one or a list");
+    }
+    if (fields.texts("contract", ways, 3)) {
+      for (const std::string& way : ways) {
+        if (way == "sdk") contract.sdk = true;
+        if (way == "signals") contract.signals = true;
+        if (way == "watch") contract.watch = true;
+        if (way != "sdk" && way != "signals" && way != "watch") {
+          fields.refuse("contract", quoted(way) + " is not known; expected sdk, signals or watch");
+        }
+      }
+    }
+    fields.text("watch", out_.launch.watch);
+    if (contract.watch && out_.launch.watch.empty()) {
+      fields.missing("watch", "a pattern of the checkpoints' files, such as out/checkpoint-*");
+    }
+    if (fields.has("watch") && !contract.watch) {
+      fields.refuse("watch",
+                    "is given and the contract is not watch; add it to "
+                    "checkpoint.contract");
+    }
+    fields.duration("interval", contract.interval, seconds(1), hours(24));
+    fields.flag("on_demand", contract.on_demand);
+    fields.duration("save_time", contract.save, Micros(0), hours(2));
+    fields.duration("stall_time", contract.stall, Micros(0), hours(2));
+    fields.duration("drain_time", contract.drain, Micros(0), hours(2));
+    fields.duration("release_time", contract.release, Micros(0), hours(2));
+    fields.duration("restore_time", contract.restore, Micros(0), hours(24));
+    fields.close();
+  }
+
+  static DayWindow read_window(Fields& item) {
+    DayWindow window;
+    if (item.present() && !item.has("from")) item.missing("from", "a time of day such as 22:00");
+    if (item.present() && !item.has("to")) item.missing("to", "a time of day such as 06:00");
+    const bool both = item.parsed("from", window.from, parse_time_of_day) &
+                      item.parsed("to", window.to, parse_time_of_day);
+    if (both && window.from == window.to) item.refuse("to", "equals from: the window is empty");
+    item.close();
+    return window;
+  }
+
+  void read_service(Fields fields) {
+    ServiceSpec spec;
+    read_common(fields, spec);
+    out_.purpose = Purpose::inference;
+    Launch& launch = out_.launch;
+    Fields replicas = fields.section("replicas");
+    replicas.whole("min", spec.min_replicas, {0, 10'000});
+    spec.max_replicas = std::max(1, spec.min_replicas);
+    replicas.whole("max", spec.max_replicas, {1, 10'000});
+    if (spec.max_replicas < spec.min_replicas) {
+      replicas.refuse("max", "is below replicas.min (" + std::to_string(spec.min_replicas) + ")");
+    }
+    replicas.close();
+    fields.whole("port", launch.port, {1, 65'535});
+    fields.whole("concurrency", spec.concurrency, {1, 100'000});
+    launch.concurrency = spec.concurrency;
+    read_health(fields.section("health"), spec);
+    Fields slo = fields.section("slo");
+    Micros first_byte;
+    if (slo.duration("ttft", first_byte, milliseconds(1), hours(1))) {
+      spec.slo_first_byte = first_byte;
+    }
+    slo.close();
+    read_scale(fields.section("scale"), spec);
+    fields.duration("drain_timeout", spec.drain_timeout, Micros(0), hours(24));
+    std::string model_dir;
+    if (fields.text("model_dir", model_dir)) {
+      launch.model_dir = absolute(model_dir, submitter_.workdir);
+    }
+    fields.close();
+    spec.launch = to_json(launch);
+    out_.spec = std::move(spec);
+  }
+
+  void read_health(Fields fields, ServiceSpec& spec) {
+    Health health;
+    if (fields.text("path", health.path) && health.path.front() != '/') {
+      fields.refuse("path", "does not start with /");
+    }
+    fields.duration("interval", health.interval, milliseconds(100), minutes(5));
+    fields.duration("timeout", health.timeout, milliseconds(100), minutes(5));
+    fields.duration("start_timeout", spec.start_timeout, seconds(1), hours(24));
+    fields.close();
+    out_.launch.health = health;
+  }
+
+  void read_scale(Fields fields, ServiceSpec& spec) {
+    ScaleSpec scale;
+    fields.part("up_above", scale.up_above);
+    fields.duration("up_for", scale.up_for, Micros(0), hours(24));
+    fields.part("down_below", scale.down_below);
+    fields.duration("down_for", scale.down_for, Micros(0), hours(24));
+    fields.duration("stale_after", scale.stale_after, seconds(1), hours(1));
+    if (scale.down_below >= scale.up_above) {
+      fields.refuse("down_below",
+                    "is not below scale.up_above; replicas would come and go for "
+                    "ever");
+    }
+    fields.close();
+    if (fields.present()) spec.scale = scale;
+  }
+
+  Reading& reading_;
+  const Submitter& submitter_;
+  TaskFile out_;
+};
+
+}  // namespace
+
+const std::string& TaskFile::name() const {
+  return std::visit([](const auto& one) -> const std::string& { return one.name; }, spec);
+}
+
+const Request& TaskFile::request() const {
+  return std::visit([](const auto& one) -> const Request& { return one.request; }, spec);
+}
+
+int TaskFile::line_of(std::string_view field) const {
+  while (!field.empty()) {
+    if (const auto found = lines.find(std::string(field)); found != lines.end()) {
+      return found->second;
+    }
+    const std::size_t dot = field.rfind('.');
+    field = dot == std::string_view::npos ? "" : field.substr(0, dot);
+  }
+  return 0;
+}
+
+std::string TaskFile::path_of(std::string_view field) const {
+  return (is_service() ? "service." : "task.") + std::string(field);
+}
+
+std::optional<TaskFile> parse_task_file(std::string_view text, const Submitter& submitter,
+                                        Problems& problems) {
+  const std::optional<Node> root = parse_document(text, problems);
+  if (!root) return std::nullopt;
+  Reading reading{problems};
+  TaskFile file = TaskReader(reading, submitter).read(*root);
+  if (!problems.empty()) return std::nullopt;
+  file.file = problems.file();
+  return file;
+}
+
+namespace {
+
+std::string_view name_of(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::inference:
+      return "inference";
+    case Purpose::interactive:
+      return "interactive";
+    case Purpose::batch:
+      return "batch";
+  }
+  return "";
+}
+
+void fit_tier(const PoolSpec& pool, TaskFile& file, Problems& problems) {
+  std::string& tier = std::visit([](auto& one) -> std::string& { return one.tier; }, file.spec);
+  const auto report = [&](std::string message) {
+    problems.add(file.line_of("tier"), file.path_of("tier"), std::move(message));
+  };
+  if (tier.empty()) {
+    // The lightest tier of the kind: nobody is put before others by leaving a line out.
+    const Purpose wanted = file.purpose.value_or(Purpose::batch);
+    for (const TierSpec& one : pool.tiers) {
+      if (one.purpose == wanted) tier = one.name;
+    }
+    if (tier.empty()) {
+      report("is missing, and the pool has no tier for " + std::string(name_of(wanted)) + " work");
+    }
+    return;
+  }
+  std::vector<std::string_view> names;
+  for (const TierSpec& one : pool.tiers) {
+    names.push_back(one.name);
+    if (one.name != tier) continue;
+    if (file.purpose && one.purpose != *file.purpose) {
+      report(quoted(tier) + " is a tier for " + std::string(name_of(one.purpose)) +
+             " work; expected one for " + std::string(name_of(*file.purpose)));
+    } else if (!file.is_service() && one.purpose == Purpose::inference) {
+      report(quoted(tier) +
+             " is a tier for inference; a task belongs to an interactive or batch "
+             "one");
+    }
+    return;
+  }
+  std::string message = quoted(tier) + " is no tier of this pool; expected one of";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    message += (i == 0 ? " " : ", ") + std::string(names[i]);
+  }
+  report(std::move(message));
+}
+
+}  // namespace
+
+void fit_to_pool(const PoolSpec& pool, TaskFile& file, Problems& problems) {
+  fit_tier(pool, file, problems);
+  const Request& request = file.request();
+  if (pool.total_gpus > 0 && request.count > pool.total_gpus) {
+    const std::string field = file.lines.contains("gpus") ? "gpus" : "gpu.count";
+    problems.add(file.line_of(field), file.path_of(field),
+                 "asks for " + std::to_string(request.count) + " devices; the pool has " +
+                     std::to_string(pool.total_gpus));
+  }
+}
+
+std::set<std::string> task_file_keys() {
+  std::set<std::string> keys;
+  Problems problems("");
+  Reading reading{problems, &keys};
+  const Submitter nobody;
+  TaskReader(reading, nobody).read(Node());
+  return keys;
+}
+
+}  // namespace neap::config
