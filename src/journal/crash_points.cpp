@@ -8,8 +8,8 @@ namespace neap::journal {
 namespace {
 
 constexpr std::array<std::string_view, crash_point_count> names = {
-    "appended",       "taken",           "begun",        "record_inserted", "before_commit",
-    "after_commit",   "after_anchor",    "after_report", "snapshot_part",   "snapshot_complete",
+    "appended",       "taken",           "begun",        "rows_inserted", "before_commit",
+    "after_commit",   "after_anchor",    "after_report", "snapshot_part", "snapshot_complete",
     "segment_sealed", "segment_dropped", "file_write",   "file_sync",
 };
 

@@ -13,7 +13,7 @@ enum class CrashPoint : std::uint8_t {
   appended,           // in the caller's thread: queued, nothing written
   taken,              // the commit thread has the batch
   begun,              // transaction open, nothing inserted
-  record_inserted,    // after each record
+  rows_inserted,      // after each statement that inserts records
   before_commit,      // all inserted, head updated
   after_commit,       // durable, and nobody knows
   after_anchor,       // the lock file names the new head

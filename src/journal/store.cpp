@@ -11,26 +11,34 @@ namespace {
 enum Prepared : std::size_t {
   begin_sql,
   commit_sql,
-  insert_sql,
   head_sql,
   part_sql,
   delete_sql,
-  prepared_count
+  prepared_from_text,
+  insert_one_sql = prepared_from_text,
+  insert_many_sql,
 };
 
-constexpr std::array<std::string_view, prepared_count> texts = {
+// SQLite inserts this many rows of one statement in three quarters of the time that as many
+// statements of one row take.
+constexpr std::size_t rows_at_once = 16;
+
+constexpr std::array<std::string_view, prepared_from_text> texts = {
     "BEGIN IMMEDIATE",
     "COMMIT",
-    "INSERT INTO record(sequence, time_us, kind, type, payload, chain) VALUES(?, ?, ?, ?, ?, ?)",
     "UPDATE head SET sequence = ?, time_us = ?, chain = ? WHERE id = 1",
     "INSERT INTO snapshot_part(sequence, part, bytes) VALUES(?, ?, ?)",
     "DELETE FROM record WHERE sequence IN (SELECT sequence FROM record WHERE sequence <= "
     "(SELECT max(last) FROM segment WHERE raw = 0) ORDER BY sequence LIMIT 10000)",
 };
 
-std::int64_t stored(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
+std::string insert_text(std::size_t rows) {
+  std::string text = "INSERT INTO record(sequence, time_us, kind, type, payload, chain) VALUES";
+  for (std::size_t i = 0; i < rows; ++i) text += i == 0 ? "(?,?,?,?,?,?)" : ",(?,?,?,?,?,?)";
+  return text;
 }
+
+std::int64_t stored(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 template <class T>
 tl::unexpected<Error> pass_on(T& result) {
@@ -54,7 +62,10 @@ Result<Store> Store::open(const std::string& path) {
 }
 
 Result<void> Store::prepare_statements() {
-  for (const std::string_view text : texts) {
+  std::vector<std::string> all(texts.begin(), texts.end());
+  all.push_back(insert_text(1));
+  all.push_back(insert_text(rows_at_once));
+  for (const std::string& text : all) {
     auto statement = connection_.prepare(text);
     if (!statement) return pass_on(statement);
     statements_.push_back(std::move(*statement));
@@ -144,23 +155,30 @@ Result<void> Store::commit() {
 }
 
 Result<void> Store::insert(const Batch& batch) {
-  Statement& insert = statements_[insert_sql];
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    RecordView record = batch.at(i);
-    NEAP_CHECK(record.time >= head_.time || head_.sequence == 0);
-    record.sequence = head_.sequence + 1;
-    head_.chain = chain(head_.chain, record);
-    head_.sequence = record.sequence;
-    head_.time = record.time;
+  std::array<ChainHash, rows_at_once> chains;  // bound without a copy until the statement has run
+  for (std::size_t done = 0; done < batch.size();) {
+    const std::size_t rows = batch.size() - done >= rows_at_once ? rows_at_once : 1;
+    Statement& insert = statements_[rows == 1 ? insert_one_sql : insert_many_sql];
+    for (std::size_t row = 0; row < rows; ++row) {
+      RecordView record = batch.at(done + row);
+      NEAP_CHECK(record.time >= head_.time || head_.sequence == 0);
+      record.sequence = head_.sequence + 1;
+      chains[row] = chain(head_.chain, record);
+      head_.chain = chains[row];
+      head_.sequence = record.sequence;
+      head_.time = record.time;
+      const int place = static_cast<int>(row) * 6;
+      insert.bind(place + 1, stored(record.sequence));
+      insert.bind(place + 2, record.time.us);
+      insert.bind(place + 3, static_cast<std::int64_t>(record.kind));
+      insert.bind(place + 4, std::int64_t{record.type});
+      insert.bind(place + 5, record.payload);
+      insert.bind(place + 6, bytes_of(chains[row]));
+    }
     head_changed_ = true;
-    insert.bind(1, stored(record.sequence));
-    insert.bind(2, record.time.us);
-    insert.bind(3, static_cast<std::int64_t>(record.kind));
-    insert.bind(4, std::int64_t{record.type});
-    insert.bind(5, record.payload);
-    insert.bind(6, bytes_of(head_.chain));
     if (auto inserted = insert.run(); !inserted) return inserted;
-    crash_point(CrashPoint::record_inserted);
+    crash_point(CrashPoint::rows_inserted);
+    done += rows;
   }
   return {};
 }
