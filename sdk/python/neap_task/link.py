@@ -182,7 +182,8 @@ class Link:
                 n, count, seconds = self._steps
                 self._steps = None
                 self._steps_sent_at = now
-                return wire.encode({"type": "step", "n": n, "count": count,
+                return wire.encode({"type": "step", "n": n,
+                                    "count": min(count, wire.STEP_COUNT_LIMIT),
                                     "seconds": round(seconds, 6)})
             return self._outbox.popleft() if self._outbox else None
 

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 PROTOCOL_VERSION = 1
 LINE_LIMIT = 64 * 1024  # bytes, with the newline; both directions
+STEP_COUNT_LIMIT = 1000000  # steps in one message; reached only when the pool was away for days
 
 
 class Request(NamedTuple):
