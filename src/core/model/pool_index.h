@@ -20,7 +20,7 @@ namespace neap {
 
 inline constexpr std::size_t role_count = 4;
 // The sets of roles that a search may span (rules/place.h), as masks of 1 << role.
-inline constexpr std::array<std::uint8_t, 6> role_masks{1, 3, 4, 6, 7, 8};
+inline constexpr std::array<std::uint8_t, 7> role_masks{1, 2, 3, 4, 6, 7, 8};
 
 // Free capacity of one device model.
 struct ModelIndex {
@@ -81,7 +81,7 @@ struct PoolIndex {
     IdSet shapes, services;
     std::set<TaskId> admit;      // submitted, not judged yet
     std::set<TaskId> plans;      // a victim left, or a claimed device changed
-    std::set<TaskId> at_boundary;  // yields that wait for a checkpoint the pool must see
+    std::set<TaskId> attention;  // asked to stop, unhealthy, or reached a boundary
     std::set<DeviceId> devices;  // foreign memory or health changed
     bool roles = false, guard = false;
   } agenda;

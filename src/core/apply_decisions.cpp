@@ -1,0 +1,218 @@
+// What each decision does to the state.
+#include <algorithm>
+
+#include "core/apply_parts.h"
+#include "core/engine.h"
+#include "core/model/check.h"
+#include "core/rules/admit.h"
+#include "core/rules/scale.h"
+
+namespace neap {
+
+namespace {
+
+class DecisionApplier {
+ public:
+  explicit DecisionApplier(PoolState& state) : state_(state), index_(*state.index) {}
+
+  void operator()(const TaskAdmitted& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    index_.agenda.admit.erase(d.task);
+    task.dedicated = d.dedicated;
+    task.releasable = d.releasable;
+    task.shape = intern_shape(state_, shape_of(task));
+    refresh_queue(state_, task);
+  }
+
+  void operator()(const TaskRefused& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    task.detail = d.condition + ": " + d.detail;
+    change_phase(state_, task, Phase::refused);
+  }
+
+  void operator()(const TaskPlaced& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    NEAP_CHECK(task.phase == Phase::waiting);
+    NEAP_CHECK(d.allocation.value == state_.next_allocation);
+    state_.next_allocation = d.allocation.value + 1;
+    drop_plan(state_, d.task);
+    task.allocation = d.allocation;
+    task.slots = d.slots;
+    task.placed_at = state_.now;
+    task.report_epoch = 0;
+    task.report_sequence = 0;
+    task.stop_reason = StopReason::none;
+    change_phase(state_, task, Phase::starting);
+    occupy(state_, task);
+  }
+
+  void operator()(const PreemptionPlanned& d) {
+    NEAP_CHECK(!state_.plans.contains(d.task));
+    Plan& plan = state_.plans[d.task];
+    plan = {d.task, d.slots, d.victims, state_.now, d.needed_by};
+    for (const Victim& victim : d.victims) {
+      NEAP_CHECK(index_.plan_of_victim.emplace(victim.task, d.task).second);
+      touch_nodes(state_.tasks.at(victim.task));
+    }
+    refresh_claims(state_, plan, +1);
+    for (const Slot& slot : d.slots) refresh_device(state_, slot.device);
+    refresh_queue(state_, state_.tasks.at(d.task));
+  }
+
+  void operator()(const PreemptionDropped& d) { drop_plan(state_, d.task); }
+
+  void operator()(const YieldAsked& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    NEAP_CHECK(task.phase == Phase::running && task.allocation == d.allocation);
+    task.yield_mode = d.mode;
+    task.yield_by = d.release_by;
+    task.stop_reason = d.reason;
+    change_phase(state_, task, Phase::yielding);
+    touch_nodes(task);
+  }
+
+  void operator()(const YieldWithdrawn& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    NEAP_CHECK(task.phase == Phase::yielding);
+    task.stop_reason = StopReason::none;
+    change_phase(state_, task, Phase::running);
+    touch_nodes(task);
+  }
+
+  void operator()(const CheckpointAsked& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    task.missed = d.missed;
+    task.checkpoint_due =
+        state_.now + task.spec.contract.interval + state_.spec.preempt.grace;
+    refresh_timer(state_, task);
+  }
+
+  void operator()(const StopAsked& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    NEAP_CHECK(holds_devices(task.phase));
+    task.stop_reason = d.reason;
+    task.kill_at = d.kill_at;
+    task.ready = false;
+    change_phase(state_, task, Phase::stopping);
+    touch_nodes(task);
+  }
+
+  void operator()(const KillAsked& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    NEAP_CHECK(holds_devices(task.phase));
+    task.stop_reason = d.reason;
+    task.ready = false;
+    // Asked again until its end is confirmed: nothing else frees the devices.
+    task.kill_at = state_.now + state_.spec.preempt.term_grace;
+    change_phase(state_, task, Phase::stopping);
+    touch_nodes(task);
+  }
+
+  void operator()(const BackoffEnded& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    task.not_before = std::min(task.not_before, state_.now);
+    refresh_queue(state_, task);
+    refresh_timer(state_, task);
+  }
+
+  void operator()(const ReplicaAdded& d) {
+    ServiceState& service = state_.services[d.service.value];
+    NEAP_CHECK(d.task == state_.tasks.next_id());
+    TaskState& task = add_task(state_, replica_spec(service), service.tier);
+    task.service = service.id;
+    task.not_before = state_.now + replica_backoff(service);
+    task.shape = intern_shape(state_, shape_of(task));
+    service.replicas.push_back(task.id);
+    ++service.next_replica;
+    service.above_since = service.below_since = Time::never();
+    refresh_queue(state_, task);
+    refresh_timer(state_, task);
+  }
+
+  void operator()(const ReplicaDropped& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    task.detail = d.why;
+    state_.services[d.service.value].below_since = Time::never();
+    change_phase(state_, task, Phase::cancelled);
+  }
+
+  void operator()(const RolesAssigned& d) {
+    index_.agenda.guard = true;
+    std::vector<DeviceId> before;
+    for (std::uint32_t i = 0; i < state_.devices.size(); ++i) {
+      const DeviceId id(i);
+      if (state_.device(id).role == Role::dedicated) continue;
+      const bool guard = std::binary_search(d.guard.begin(), d.guard.end(), id);
+      const bool buffer = std::binary_search(d.buffer.begin(), d.buffer.end(), id);
+      set_role(id, guard ? Role::guard : buffer ? Role::buffer : Role::core);
+    }
+  }
+
+  void operator()(const DeviceExcluded& d) { set_excluded(d.device, true); }
+  void operator()(const DeviceReadmitted& d) { set_excluded(d.device, false); }
+
+  void operator()(const WaitReasonChanged& d) { state_.wait_codes[d.shape.value] = d.code; }
+
+  void operator()(const ConditionChanged& d) {
+    if (d.active) {
+      state_.conditions[d.condition] = d.detail;
+    } else {
+      state_.conditions.erase(d.condition);
+    }
+  }
+
+  void operator()(const PreemptRetryScheduled& d) {
+    if (!d.shape.valid()) {
+      state_.guard_retry_at = d.at;
+      set_timer(state_, TimerKind::guard, 0, d.at);
+      return;
+    }
+    state_.preempt_retry_at[d.shape.value] = d.at;
+    set_timer(state_, TimerKind::shape, d.shape.value, d.at);
+  }
+
+ private:
+  void touch_nodes(const TaskState& task) {
+    for (const Slot& slot : task.slots) index_.victims.touch(state_.device(slot.device).node);
+  }
+
+  bool has_training(const DeviceState& device) const {
+    return std::any_of(device.tenants.begin(), device.tenants.end(), [&](const Tenant& t) {
+      return state_.tasks.at(t.task).purpose != Purpose::inference;
+    });
+  }
+
+  void set_role(DeviceId id, Role role) {
+    DeviceState& device = state_.devices[id.value];
+    if (device.role == role) return;
+    if (has_training(device)) {
+      index_.training_on_guard += role == Role::guard ? 1U : 0U;
+      index_.training_on_guard -= device.role == Role::guard ? 1U : 0U;
+    }
+    device.role = role;
+    refresh_device(state_, id);
+  }
+
+  void set_excluded(DeviceId id, bool excluded) {
+    DeviceState& device = state_.devices[id.value];
+    device.excluded = excluded;
+    device.foreign_low_since = Time::never();
+    set_timer(state_, TimerKind::device, id.value, Time::never());
+    index_.agenda.roles = true;
+    refresh_device(state_, id);
+  }
+
+  PoolState& state_;
+  PoolIndex& index_;
+};
+
+}  // namespace
+
+void apply(PoolState& state, Time now, const Decision& decision) {
+  NEAP_CHECK(now >= state.now);
+  state.now = now;
+  set_check_sequence(++state.sequence);
+  std::visit(DecisionApplier(state), decision);
+}
+
+}  // namespace neap

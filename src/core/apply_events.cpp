@@ -1,0 +1,453 @@
+// What each fact does to the state. Preconditions are those of check_event().
+#include <algorithm>
+
+#include "core/apply_parts.h"
+#include "core/engine.h"
+#include "core/model/check.h"
+
+namespace neap {
+
+namespace {
+
+// A high-water mark that forgets slowly: it stands in for the p90 of few observations.
+Micros recent_high(Micros seen, Micros now) { return std::max(now, seen * 7 / 8); }
+
+class EventApplier {
+ public:
+  explicit EventApplier(PoolState& state) : state_(state), index_(*state.index) {}
+
+  // ---- the pool and its devices --------------------------------------------------------------
+
+  void operator()(const PoolConfigured& e) {
+    state_.spec = e.spec;
+    state_.configured = true;
+    index_.agenda.roles = true;
+    mark_waiting(state_);
+    for (const ServiceState& service : state_.services) {
+      if (!service.removed) index_.agenda.services.insert(service.id.value);
+    }
+  }
+
+  void operator()(const NodeJoined& e) {
+    index_.agenda.roles = true;
+    if (const auto known = find_node(state_, e.spec.name)) {
+      state_.nodes[known->value].up = state_.nodes[known->value].reachable = true;
+      refresh_node(*known);
+      return;
+    }
+    const NodeId id(static_cast<std::uint32_t>(state_.nodes.size()));
+    NodeState& node = state_.nodes.emplace_back();
+    node.name = e.spec.name;
+    node.domain = intern_domain(e.spec.fault_domain);
+    node.first = DeviceId(static_cast<std::uint32_t>(state_.devices.size()));
+    node.count = static_cast<std::int32_t>(e.spec.devices.size());
+    index_.node_counts.emplace_back();
+    index_.node_names.emplace(node.name, id);
+    for (std::int32_t i = 0; i < node.count; ++i) {
+      add_device(id, i, e.spec.devices[static_cast<std::size_t>(i)]);
+    }
+    refresh_node(id);
+  }
+
+  void operator()(const NodeUnreachable& e) { set_reachable(e.node, Reach::unreachable); }
+  void operator()(const NodeLost& e) {
+    const NodeId id = set_reachable(e.node, Reach::lost);
+    // Confirmed gone: what ran there has ended, and nobody else will report it.
+    std::vector<TaskId> gone;
+    for_devices(id, [&](DeviceId d) {
+      for (const Tenant& t : state_.device(d).tenants) gone.push_back(t.task);
+    });
+    std::sort(gone.begin(), gone.end());
+    gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
+    for (const TaskId task : gone) {
+      end_by_loss(state_.tasks.at(task), "node " + e.node + " was lost");
+    }
+  }
+
+  void operator()(const DeviceHealthChanged& e) {
+    const DeviceId id = device_at(e.node, e.index);
+    state_.devices[id.value].health = e.health;
+    state_.devices[id.value].health_detail = e.detail;
+    index_.agenda.roles = true;
+    index_.agenda.devices.insert(id);
+    refresh_device(state_, id);
+  }
+
+  void operator()(const ForeignMemoryChanged& e) {
+    const DeviceId id = device_at(e.node, e.index);
+    DeviceState& device = state_.devices[id.value];
+    device.foreign = e.used;
+    const bool low = e.used.value * all_ppm.value <
+                     device.memory.value * state_.spec.prefilter.back_below.value;
+    if (!device.excluded || !low) {
+      device.foreign_low_since = Time::never();
+      set_timer(state_, TimerKind::device, id.value, Time::never());
+    } else if (device.foreign_low_since == Time::never()) {
+      device.foreign_low_since = state_.now;
+      set_timer(state_, TimerKind::device, id.value,
+                state_.now + state_.spec.prefilter.back_after);
+    }
+    index_.agenda.devices.insert(id);
+    refresh_device(state_, id);
+  }
+
+  // ---- people --------------------------------------------------------------------------------
+
+  void operator()(const TaskSubmitted& e) {
+    const auto tier = find_tier(state_.spec, e.spec.tier);
+    NEAP_CHECK(tier.has_value());
+    const TaskState& task = add_task(state_, e.spec, *tier);
+    index_.agenda.admit.insert(task.id);
+  }
+
+  void operator()(const TaskCancelRequested& e) {
+    TaskState& task = state_.tasks.at(*find_live_task(state_, e.name));
+    if (task.phase == Phase::waiting) {
+      task.detail = "cancelled by " + e.by;
+      change_phase(state_, task, Phase::cancelled);
+      return;
+    }
+    task.stop_reason = StopReason::cancelled;
+    index_.agenda.attention.insert(task.id);
+  }
+
+  void operator()(const ServiceSubmitted& e) {
+    ServiceState& service = state_.services.emplace_back();
+    service.id = ServiceId(static_cast<std::uint32_t>(state_.services.size() - 1));
+    service.spec = e.spec;
+    service.tier = *find_tier(state_.spec, e.spec.tier);
+    index_.service_names[e.spec.name] = service.id;
+    index_.agenda.services.insert(service.id.value);
+  }
+
+  void operator()(const ServiceRemoveRequested& e) {
+    const ServiceId id = *find_live_service(state_, e.name);
+    state_.services[id.value].removed = true;
+    index_.service_names.erase(e.name);
+    index_.agenda.services.insert(id.value);
+  }
+
+  void operator()(const ServiceScaled& e) {
+    ServiceState& service = state_.services[find_live_service(state_, e.name)->value];
+    service.spec.min_replicas = e.min_replicas;
+    service.spec.max_replicas = e.max_replicas;
+    index_.agenda.services.insert(service.id.value);
+  }
+
+  // S13: a gap or an absent signal is "unknown": it ends no window by itself and proves nothing,
+  // so both windows start over after it.
+  void operator()(const ServiceMeasured& e) {
+    ServiceState& service = state_.services[find_live_service(state_, e.name)->value];
+    const ScaleSpec& scale = service.spec.scale ? *service.spec.scale : state_.spec.scale;
+    const bool gap = service.last_sample == Time::never() ||
+                     state_.now - service.last_sample > scale.stale_after;
+    service.in_use = e.in_use;
+    std::int64_t ready = 0;
+    for (const TaskId id : service.replicas) ready += state_.tasks.at(id).ready ? 1 : 0;
+    const std::int64_t capacity = ready * service.spec.concurrency;
+    if (!e.in_use || gap || capacity == 0) {
+      service.above_since = service.below_since = Time::never();
+    }
+    if (!e.in_use) return;
+    service.last_sample = state_.now;
+    index_.agenda.services.insert(service.id.value);
+    if (capacity == 0) return;
+    const std::int64_t in_use_ppm = *e.in_use * all_ppm.value;
+    track(service.above_since, in_use_ppm > scale.up_above.value * capacity);
+    track(service.below_since, in_use_ppm < scale.down_below.value * capacity);
+  }
+
+  void operator()(const PauseRequested& e) {
+    state_.pause = {true, e.by, e.why, state_.now};
+    mark_waiting(state_);
+    for (const auto& [task, plan] : state_.plans) index_.agenda.plans.insert(task);
+  }
+
+  void operator()(const ResumeRequested& e) {
+    state_.pause = {false, e.by, {}, state_.now};
+    mark_waiting(state_);
+    index_.agenda.guard = true;
+    for (const ServiceState& service : state_.services) {
+      if (!service.removed) index_.agenda.services.insert(service.id.value);
+    }
+  }
+
+  void operator()(const TimerFired&) {}
+
+  // ---- backends ------------------------------------------------------------------------------
+
+  void operator()(const TaskStarted& e) {
+    TaskState& task = reporter(e.stamp);
+    task.started_at = task.captured = state_.now;
+    if (task.first_started == Time(0)) task.first_started = state_.now;
+    expect_checkpoint(task);
+    if (task.phase == Phase::starting) change_phase(state_, task, Phase::running);
+    touch_nodes(task);
+  }
+
+  void operator()(const ReplicaHealthy& e) {
+    TaskState& task = reporter(e.stamp);
+    task.ready = true;
+    if (task.ready_at < task.placed_at) task.ready_at = state_.now;
+    if (task.service.valid()) state_.services[task.service.value].failures = 0;
+    refresh_timer(state_, task);
+  }
+
+  void operator()(const ReplicaUnhealthy& e) {
+    TaskState& task = reporter(e.stamp);
+    task.ready = false;
+    task.detail = e.detail;
+    if (task.phase == Phase::running) task.stop_reason = StopReason::unhealthy;
+    index_.agenda.attention.insert(task.id);
+    refresh_timer(state_, task);
+  }
+
+  void operator()(const ContractGreeting& e) {
+    TaskState& task = reporter(e.stamp);
+    task.on_demand_seen = e.on_demand;
+    touch_nodes(task);
+  }
+
+  void operator()(const StepsReported& e) {
+    TaskState& task = reporter(e.stamp);
+    if (task.last_step < e.last && task.captured == task.started_at) {
+      const Micros since_placed = state_.now - e.busy - task.placed_at;
+      if (since_placed.value > 0 && task.seen_restore.value == 0) task.seen_restore = since_placed;
+    }
+    task.last_step = std::max(task.last_step, e.last);
+    if (e.count > 0) task.restarts = 0;
+  }
+
+  void operator()(const RequestsServed&) {}
+
+  void operator()(const CheckpointDurable& e) {
+    TaskState& task = reporter(e.stamp);
+    task.durable_step = e.step;
+    task.last_step = std::max(task.last_step, e.step);
+    task.checkpoint_path = e.path;
+    // A clock that runs ahead, or a file from before this start, must not move work about.
+    task.captured = std::clamp(e.captured, task.started_at, state_.now);
+    if (e.save.value > 0) task.seen_save = recent_high(task.seen_save, e.save);
+    if (e.stall.value > 0) task.seen_stall = recent_high(task.seen_stall, e.stall);
+    task.missed = 0;
+    expect_checkpoint(task);
+    if (task.phase == Phase::yielding) index_.agenda.attention.insert(task.id);
+    refresh_timer(state_, task);
+    touch_nodes(task);
+  }
+
+  void operator()(const YieldAcknowledged& e) { reporter(e.stamp); }
+
+  void operator()(const ContractBroken& e) { reporter(e.stamp).detail = e.detail; }
+
+  void operator()(const StartFailed& e) {
+    TaskState& task = reporter(e.stamp);
+    if (task.service.valid()) ++state_.services[task.service.value].failures;
+    if (task.stop_reason == StopReason::cancelled) {
+      end_allocation(state_, task, Phase::cancelled, "cancelled");
+      return;
+    }
+    restart_or_fail(state_, task, "could not be started: " + e.detail);
+  }
+
+  void operator()(const TaskExited& e) {
+    TaskState& task = reporter(e.stamp);
+    task.exit_code = e.code;
+    task.exit_signal = e.signal;
+    const bool yielded = e.signal == 0 && e.code == 75 && task.spec.contract.any();
+    if (yielded && !task.spec.contract.sdk && !task.spec.contract.watch) {
+      task.captured = state_.now;  // with signals alone, exit 75 is the word that it is saved
+    }
+    keep_progress(task, yielded);
+    if (task.service.valid()) {
+      end_replica(task, e);
+    } else {
+      end_training(task, e, yielded);
+    }
+  }
+
+ private:
+  enum class Reach { unreachable, lost };
+
+  template <class Visit>
+  void for_devices(NodeId id, Visit&& visit) {
+    const NodeState node = state_.node(id);
+    for (std::int32_t i = 0; i < node.count; ++i) {
+      visit(DeviceId(node.first.value + static_cast<std::uint32_t>(i)));
+    }
+  }
+
+  void refresh_node(NodeId id) {
+    for_devices(id, [&](DeviceId d) { refresh_device(state_, d); });
+  }
+
+  NodeId set_reachable(const std::string& name, Reach reach) {
+    const NodeId id = *find_node(state_, name);
+    state_.nodes[id.value].reachable = false;
+    if (reach == Reach::lost) state_.nodes[id.value].up = false;
+    index_.agenda.roles = true;
+    refresh_node(id);
+    return id;
+  }
+
+  void touch_nodes(const TaskState& task) {
+    for (const Slot& slot : task.slots) index_.victims.touch(state_.device(slot.device).node);
+  }
+
+  DeviceId device_at(const std::string& node, std::int32_t index) const {
+    const NodeState& n = state_.node(*find_node(state_, node));
+    NEAP_CHECK(index >= 0 && index < n.count);
+    return DeviceId(n.first.value + static_cast<std::uint32_t>(index));
+  }
+
+  DomainId intern_domain(const std::string& name) {
+    const auto at = std::find(state_.domains.begin(), state_.domains.end(), name);
+    if (at == state_.domains.end()) state_.domains.push_back(name);
+    const auto found = std::find(state_.domains.begin(), state_.domains.end(), name);
+    return DomainId(static_cast<std::uint16_t>(found - state_.domains.begin()));
+  }
+
+  void add_device(NodeId node, std::int32_t i, const DeviceSpec& spec) {
+    const DeviceId id(static_cast<std::uint32_t>(state_.devices.size()));
+    DeviceState& device = state_.devices.emplace_back();
+    device.node = node;
+    device.index = i;
+    device.uuid = spec.uuid;
+    device.memory = spec.memory;
+    device.model = intern_model(spec);
+    device.role = spec.dedicated ? Role::dedicated : Role::core;
+    index_.device_keys.emplace_back();
+    auto& counts = index_.node_counts[node.value];
+    const bool first_of_model =
+        std::none_of(counts.begin(), counts.end(),
+                     [&](const auto& c) { return c.model == device.model; });
+    if (first_of_model) {
+      counts.push_back({device.model, {}});
+      for (auto& buckets : index_.models[device.model.value].whole) {
+        if (buckets.empty()) buckets.resize(1);
+        buckets[0].insert(node.value);
+      }
+    }
+    const auto same = std::count_if(
+        state_.devices.end() - (i + 1), state_.devices.end(),
+        [&](const DeviceState& d) { return d.model == device.model; });
+    ModelState& model = state_.models[device.model.value];
+    model.per_node = std::max(model.per_node, static_cast<std::int32_t>(same));
+    refresh_device(state_, id);
+  }
+
+  ModelId intern_model(const DeviceSpec& spec) {
+    for (std::size_t m = 0; m < state_.models.size(); ++m) {
+      if (state_.models[m].name == spec.model && state_.models[m].memory == spec.memory) {
+        return ModelId(static_cast<std::uint16_t>(m));
+      }
+    }
+    state_.models.push_back({spec.model, spec.memory, 0});
+    index_.models.emplace_back();
+    return ModelId(static_cast<std::uint16_t>(state_.models.size() - 1));
+  }
+
+  void track(Time& since, bool holds) const {
+    if (!holds) {
+      since = Time::never();
+    } else if (since == Time::never()) {
+      since = state_.now;
+    }
+  }
+
+  TaskState& reporter(const ReportStamp& stamp) {
+    TaskState* task = find_by_allocation(state_, stamp.source);
+    NEAP_CHECK(task != nullptr);
+    task->report_epoch = stamp.epoch;
+    task->report_sequence = stamp.sequence;
+    return *task;
+  }
+
+  void expect_checkpoint(TaskState& task) {
+    const ContractSpec& c = task.spec.contract;
+    const bool seen_by_pool = (c.sdk || c.watch) && c.interval.value > 0;
+    task.checkpoint_due =
+        seen_by_pool ? state_.now + c.interval + state_.spec.preempt.grace : Time::never();
+  }
+
+  // What became durable counts as done; the rest since then is lost, unless the task had saved
+  // all of it, finished, or was thrown away by its owner.
+  void keep_progress(TaskState& task, bool yielded) {
+    if (task.phase == Phase::starting) return;
+    task.done += task.captured - task.started_at;
+    const bool finished = task.exit_signal == 0 && task.exit_code == 0;
+    const bool all_saved = yielded && task.last_step <= task.durable_step;
+    const bool unwanted = task.stop_reason == StopReason::cancelled;
+    if (!task.service.valid() && !finished && !all_saved && !unwanted) {
+      task.lost += state_.now - task.captured;
+    }
+    task.last_step = task.durable_step;
+  }
+
+  void end_replica(TaskState& task, const TaskExited& e) {
+    ServiceState& service = state_.services[task.service.value];
+    const bool asked = task.phase == Phase::stopping || task.phase == Phase::yielding;
+    if (!asked) ++service.failures;
+    end_allocation(state_, task, asked ? Phase::finished : Phase::failed, e.detail);
+  }
+
+  void end_training(TaskState& task, const TaskExited& e, bool yielded) {
+    const StopReason reason = task.stop_reason;
+    if (reason == StopReason::cancelled) {
+      end_allocation(state_, task, Phase::cancelled, "cancelled");
+    } else if (reason == StopReason::admission_revoked) {
+      end_allocation(state_, task, Phase::failed,
+                     "admission revoked: " + std::to_string(task.missed) +
+                         " checkpoints in a row were overdue");
+    } else if (e.signal == 0 && e.code == 0) {
+      end_allocation(state_, task, Phase::finished, {});
+    } else if (reason == StopReason::preempted || reason == StopReason::guard_restored) {
+      count_preemption(task);
+      end_allocation(state_, task, Phase::waiting, {});
+    } else if (yielded || reason == StopReason::device_failed) {
+      end_allocation(state_, task, Phase::waiting, {});
+    } else {
+      restart_or_fail(state_, task, e.detail);
+    }
+  }
+
+  void count_preemption(TaskState& task) {
+    const std::int64_t day = state_.now.us / hours(24).value;
+    if (task.preemption_day != day) {
+      task.preemption_day = day;
+      task.preemptions_today = 0;
+    }
+    ++task.preemptions;
+    ++task.preemptions_today;
+  }
+
+  void end_by_loss(TaskState& task, const std::string& detail) {
+    task.exit_code = -1;
+    task.exit_signal = 0;
+    const StopReason reason = task.stop_reason;
+    keep_progress(task, false);
+    if (task.service.valid()) {
+      end_allocation(state_, task, Phase::failed, detail);
+    } else if (reason == StopReason::cancelled) {
+      end_allocation(state_, task, Phase::cancelled, "cancelled");
+    } else if (reason == StopReason::admission_revoked) {
+      end_allocation(state_, task, Phase::failed, "admission revoked");
+    } else {
+      end_allocation(state_, task, Phase::waiting, detail);
+    }
+  }
+
+  PoolState& state_;
+  PoolIndex& index_;
+};
+
+}  // namespace
+
+void apply(PoolState& state, Time now, const Event& event) {
+  NEAP_CHECK(now >= state.now);
+  state.now = now;
+  set_check_sequence(++state.sequence);
+  std::visit(EventApplier(state), event);
+}
+
+}  // namespace neap

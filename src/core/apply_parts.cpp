@@ -1,0 +1,164 @@
+#include "core/apply_parts.h"
+
+#include <algorithm>
+
+#include "core/model/check.h"
+
+namespace neap {
+
+namespace {
+
+bool is_training(const TaskState& task) { return task.purpose != Purpose::inference; }
+
+void count_guard_training(PoolState& state, const DeviceState& device, int change) {
+  if (device.role != Role::guard) return;
+  std::uint32_t training = 0;
+  for (const Tenant& tenant : device.tenants) {
+    training += is_training(state.tasks.at(tenant.task)) ? 1 : 0;
+  }
+  // The first training tenant makes the device count, the last one unmakes it.
+  if (training == (change > 0 ? 1U : 0U)) {
+    state.index->training_on_guard += static_cast<std::uint32_t>(change);
+    state.index->agenda.guard = true;
+  }
+}
+
+}  // namespace
+
+void change_phase(PoolState& state, TaskState& task, Phase phase) {
+  if (task.phase == Phase::waiting) task.waited += state.now - task.phase_since;
+  task.phase = phase;
+  task.phase_since = state.now;
+  if (has_ended(phase)) {
+    auto& index = *state.index;
+    index.task_names.erase(task.spec.name);
+    index.agenda.admit.erase(task.id);
+    index.ended.emplace(state.now, task.id);
+    if (task.service.valid()) {
+      auto& service = state.services[task.service.value];
+      std::erase(service.replicas, task.id);
+      index.agenda.services.insert(service.id.value);
+    }
+    drop_plan(state, task.id);
+  }
+  refresh_queue(state, task);
+  refresh_timer(state, task);
+  if (state.index->ended.size() > ended_tasks_kept) {
+    const TaskId oldest = state.index->ended.begin()->second;
+    state.index->ended.erase(state.index->ended.begin());
+    state.tasks.forget(oldest);
+  }
+}
+
+void occupy(PoolState& state, TaskState& task) {
+  for (const Slot& slot : task.slots) {
+    DeviceState& device = state.devices[slot.device.value];
+    const Tenant tenant{task.id, slot.share, slot.memory};
+    const auto at = std::lower_bound(
+        device.tenants.begin(), device.tenants.end(), tenant,
+        [](const Tenant& a, const Tenant& b) { return a.task < b.task; });
+    device.tenants.insert(at, tenant);
+    device.used_share += slot.share;
+    device.used_memory += slot.memory;
+    if (is_training(task)) count_guard_training(state, device, +1);
+    refresh_device(state, slot.device);
+  }
+  state.index->allocations.emplace(task.allocation, task.id);
+  ++state.index->running_by_tier[{task.tier, static_cast<std::uint8_t>(task.purpose)}];
+}
+
+void vacate(PoolState& state, TaskState& task) {
+  // The plan this task was a victim of claims what it leaves; settled before others see it.
+  for (const Slot& slot : task.slots) {
+    DeviceState& device = state.devices[slot.device.value];
+    std::erase_if(device.tenants, [&](const Tenant& t) { return t.task == task.id; });
+    device.used_share -= slot.share;
+    device.used_memory -= slot.memory;
+    if (is_training(task)) count_guard_training(state, device, -1);
+  }
+  leave_plan_of_victim(state, task.id);
+  for (const Slot& slot : task.slots) refresh_device(state, slot.device);
+  state.index->allocations.erase(task.allocation);
+  const auto running =
+      state.index->running_by_tier.find({task.tier, static_cast<std::uint8_t>(task.purpose)});
+  NEAP_CHECK(running != state.index->running_by_tier.end());
+  if (--running->second == 0) state.index->running_by_tier.erase(running);
+}
+
+void leave_plan_of_victim(PoolState& state, TaskId victim) {
+  const auto found = state.index->plan_of_victim.find(victim);
+  if (found == state.index->plan_of_victim.end()) return;
+  Plan& plan = state.plans.at(found->second);
+  refresh_claims(state, plan, -1);
+  std::erase_if(plan.victims, [&](const Victim& v) { return v.task == victim; });
+  refresh_claims(state, plan, +1);
+  state.index->agenda.plans.insert(plan.task);
+  state.index->plan_of_victim.erase(found);
+  for (const Slot& slot : plan.slots) refresh_device(state, slot.device);
+}
+
+void drop_plan(PoolState& state, TaskId task) {
+  const auto found = state.plans.find(task);
+  if (found == state.plans.end()) return;
+  const Plan plan = std::move(found->second);
+  refresh_claims(state, plan, -1);
+  state.plans.erase(found);
+  state.index->agenda.plans.erase(task);
+  for (const Victim& victim : plan.victims) {
+    state.index->plan_of_victim.erase(victim.task);
+    for (const Slot& slot : state.tasks.at(victim.task).slots) {
+      state.index->victims.touch(state.device(slot.device).node);
+    }
+  }
+  for (const Slot& slot : plan.slots) refresh_device(state, slot.device);
+  refresh_queue(state, state.tasks.at(task));
+}
+
+void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string detail) {
+  vacate(state, task);
+  task.slots.clear();
+  task.ready = false;
+  task.stop_reason = StopReason::none;
+  task.kill_at = Time::never();
+  task.checkpoint_due = Time::never();
+  task.missed = 0;
+  task.detail = std::move(detail);
+  change_phase(state, task, phase);
+}
+
+void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail) {
+  ++task.restarts;
+  if (task.service.valid() || task.restarts > state.spec.max_restarts) {
+    // A replica is replaced by its service, which keeps the count and the pause.
+    end_allocation(state, task, Phase::failed, detail);
+    return;
+  }
+  task.not_before = state.now + seconds(std::int64_t{1} << std::min(task.restarts, 8));
+  end_allocation(state, task, Phase::waiting, detail);
+}
+
+TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier) {
+  TaskState& task = state.tasks.add();
+  task.spec = std::move(spec);
+  task.tier = tier;
+  task.purpose = state.tier(tier).purpose;
+  task.phase = Phase::waiting;
+  task.submitted = task.phase_since = state.now;
+  state.index->task_names[task.spec.name] = task.id;
+  return task;
+}
+
+std::optional<TierId> find_tier(const PoolSpec& spec, std::string_view name) {
+  for (std::size_t i = 0; i < spec.tiers.size(); ++i) {
+    if (spec.tiers[i].name == name) return TierId(static_cast<std::uint8_t>(i));
+  }
+  return std::nullopt;
+}
+
+TaskState* find_by_allocation(PoolState& state, AllocationId allocation) {
+  const auto found = state.index->allocations.find(allocation);
+  if (found == state.index->allocations.end()) return nullptr;
+  return state.tasks.find(found->second);
+}
+
+}  // namespace neap

@@ -1,0 +1,30 @@
+// Pieces that several records' effects share. For apply_*.cpp alone.
+#pragma once
+
+#include <string>
+
+#include "core/model/pool_index.h"
+#include "core/model/state.h"
+
+namespace neap {
+
+// Ended tasks kept for questions; older ones are forgotten (the journal has them).
+inline constexpr std::size_t ended_tasks_kept = 10'000;
+
+void change_phase(PoolState& state, TaskState& task, Phase phase);
+// Takes and gives back the devices of task.slots.
+void occupy(PoolState& state, TaskState& task);
+void vacate(PoolState& state, TaskState& task);
+// Ends the current allocation; the task waits again or has ended (`phase`).
+void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string detail);
+// Forgets the plan made for this task, if there is one. Yields asked for it stand.
+void drop_plan(PoolState& state, TaskId task);
+void leave_plan_of_victim(PoolState& state, TaskId victim);
+// A new task of this spec, in phase waiting.
+TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
+// A failed start or crash: waits out a growing pause, or fails for good.
+void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail);
+[[nodiscard]] std::optional<TierId> find_tier(const PoolSpec& spec, std::string_view name);
+[[nodiscard]] TaskState* find_by_allocation(PoolState& state, AllocationId allocation);
+
+}  // namespace neap

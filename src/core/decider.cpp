@@ -1,0 +1,408 @@
+#include "core/decider.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/model/check.h"
+#include "core/rules/admit.h"
+#include "core/rules/guard.h"
+#include "core/rules/place.h"
+#include "core/rules/preempt.h"
+#include "core/rules/scale.h"
+
+namespace neap {
+
+void Decider::emit(Decision decision) {
+  apply(state_, now_, decision);
+  append_actions(state_, decision, result_.actions);
+  result_.decisions.push_back(std::move(decision));
+}
+
+// ---- 1 ---------------------------------------------------------------------------------------
+
+void Decider::admit_submitted() {
+  auto& submitted = state_.index->agenda.admit;
+  while (!submitted.empty()) {
+    const TaskId id = *submitted.begin();
+    submitted.erase(submitted.begin());
+    const Admission result = admit(state_, state_.tasks.at(id));
+    if (result.admitted) {
+      emit(TaskAdmitted{id, result.dedicated, result.releasable});
+    } else {
+      emit(TaskRefused{id, result.condition, result.detail});
+    }
+  }
+}
+
+// ---- 2 ---------------------------------------------------------------------------------------
+
+void Decider::watch_devices() {
+  auto& changed = state_.index->agenda.devices;
+  while (!changed.empty()) {
+    const DeviceId id = *changed.begin();
+    changed.erase(changed.begin());
+    const DeviceState& device = state_.device(id);
+    const bool crowded = device.foreign.value * all_ppm.value >
+                         device.memory.value * state_.spec.prefilter.out_above.value;
+    if (!device.excluded && crowded) emit(DeviceExcluded{id, device.foreign});
+    if (device.health == DeviceHealth::healthy) continue;
+    const auto tenants = device.tenants;
+    for (const Tenant& tenant : tenants) {
+      const TaskState& task = state_.tasks.at(tenant.task);
+      if (task.phase != Phase::stopping) stop(task, StopReason::device_failed);
+    }
+  }
+}
+
+// ---- 3 ---------------------------------------------------------------------------------------
+
+void Decider::keep_deadlines() {
+  auto& index = *state_.index;
+  while (!index.agenda.attention.empty()) {
+    const TaskId id = *index.agenda.attention.begin();
+    index.agenda.attention.erase(index.agenda.attention.begin());
+    if (const TaskState* task = state_.tasks.find(id)) attend(*task);
+  }
+  while (!index.timers.empty() && std::get<Time>(*index.timers.begin()) <= now_) {
+    const auto [at, kind, id] = *index.timers.begin();
+    switch (kind) {
+      case TimerKind::task: keep_task_deadline(state_.tasks.at(TaskId(id))); break;
+      case TimerKind::shape:
+        set_timer(state_, TimerKind::shape, id, Time::never());
+        if (index.waiting_shapes.contains(id)) index.agenda.shapes.insert(id);
+        break;
+      case TimerKind::device: emit(DeviceReadmitted{DeviceId(id)}); break;
+      case TimerKind::guard:
+        set_timer(state_, TimerKind::guard, id, Time::never());
+        index.agenda.guard = true;
+        break;
+    }
+  }
+}
+
+// Somebody asked for it to stop, it is unhealthy, or the checkpoint it was to yield at is there.
+void Decider::attend(const TaskState& task) {
+  if (!holds_devices(task.phase) || task.phase == Phase::stopping) return;
+  if (task.stop_reason == StopReason::cancelled) {
+    stop(task, StopReason::cancelled);
+  } else if (task.stop_reason == StopReason::unhealthy) {
+    stop(task, StopReason::unhealthy);
+  } else if (task.phase == Phase::yielding && task.yield_mode == ReleaseMode::boundary &&
+             !task.spec.contract.sdk && task.captured > task.started_at) {
+    // A watched directory: the pool sees the boundary, the task must be told to stop there.
+    stop(task, task.stop_reason);
+  }
+}
+
+void Decider::keep_task_deadline(const TaskState& task) {
+  const PreemptSpec& preempt = state_.spec.preempt;
+  switch (task.phase) {
+    case Phase::waiting: emit(BackoffEnded{task.id}); return;
+    case Phase::starting: stop(task, StopReason::unhealthy); return;
+    case Phase::yielding:  // it had its grace
+      stop(task, StopReason::contract_breach);
+      return;
+    case Phase::stopping: emit(KillAsked{task.id, task.allocation, task.stop_reason}); return;
+    case Phase::running:
+      if (task.service.valid()) {
+        stop(task, StopReason::unhealthy);
+      } else if (task.missed >= preempt.missed_checkpoints) {
+        stop(task, StopReason::admission_revoked);
+      } else {
+        emit(CheckpointAsked{task.id, task.allocation, task.missed + 1});
+      }
+      return;
+    default: break;
+  }
+  NEAP_CHECK(false);  // ended tasks have no timer
+}
+
+void Decider::stop(const TaskState& task, StopReason reason) {
+  Micros grace = state_.spec.preempt.term_grace;
+  if (task.service.valid()) {
+    grace += state_.service(task.service).spec.drain_timeout;
+  } else if (reason == StopReason::cancelled) {
+    grace = state_.spec.preempt.grace;
+  }
+  emit(StopAsked{task.id, task.allocation, reason, now_ + grace});
+}
+
+// ---- 4 ---------------------------------------------------------------------------------------
+
+void Decider::keep_guard() {
+  auto& agenda = state_.index->agenda;
+  if (agenda.roles) {
+    agenda.roles = false;
+    Roles roles = assign_roles(state_);
+    if (roles != current_roles(state_)) {
+      emit(RolesAssigned{std::move(roles.guard), std::move(roles.buffer)});
+    }
+  }
+  if (!agenda.guard || state_.pause.active) return;
+  agenda.guard = false;
+  if (state_.index->training_on_guard == 0) return;
+  const Time needed_by = now_ + state_.spec.preempt.guard_reclaim;
+  bool some_stay = false;
+  for (std::size_t i = 0; i < state_.devices.size(); ++i) {
+    if (state_.devices[i].role != Role::guard) continue;
+    const auto tenants = state_.devices[i].tenants;
+    for (const Tenant& tenant : tenants) {
+      const TaskState& task = state_.tasks.at(tenant.task);
+      if (task.purpose == Purpose::inference) continue;
+      if (task.phase == Phase::starting) some_stay = true;
+      if (task.phase != Phase::running) continue;
+      const auto offer = cheapest_offer(state_, task, now_, needed_by);
+      if (!offer || offer->mode == ReleaseMode::finish) {
+        some_stay = true;
+        continue;
+      }
+      emit(YieldAsked{task.id, task.allocation, offer->mode, offer->release_by,
+                      StopReason::guard_restored});
+    }
+  }
+  if (some_stay) emit(PreemptRetryScheduled{ShapeId::none(), now_ + preempt_retry});
+}
+
+// ---- 5 ---------------------------------------------------------------------------------------
+
+void Decider::scale_services() {
+  auto& services = state_.index->agenda.services;
+  while (const auto id = services.first()) {
+    services.erase(*id);
+    scale_service(ServiceId(*id));
+  }
+}
+
+void Decider::scale_service(ServiceId id) {
+  const ScaleStep change = scale_step(state_, state_.service(id), now_);
+  for (std::int32_t i = 0; i < change.add; ++i) {
+    emit(ReplicaAdded{id, state_.tasks.next_id(), change.why});
+  }
+  for (const TaskId replica : change.remove) {
+    const TaskState& task = state_.tasks.at(replica);
+    if (task.phase == Phase::waiting) {
+      drop_plan_of(replica, change.why);
+      emit(ReplicaDropped{id, replica, change.why});
+    } else {
+      stop(task, StopReason::scaled_down);
+    }
+  }
+}
+
+// ---- 6 ---------------------------------------------------------------------------------------
+
+void Decider::settle_plans() {
+  auto& plans = state_.index->agenda.plans;
+  while (!plans.empty()) {
+    const TaskId id = *plans.begin();
+    plans.erase(plans.begin());
+    if (state_.plans.contains(id)) settle_plan(id);
+  }
+}
+
+void Decider::settle_plan(TaskId id) {
+  const Plan& plan = state_.plans.at(id);
+  const TaskState& task = state_.tasks.at(id);
+  const bool lost_device =
+      std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot& slot) {
+        const DeviceState& device = state_.device(slot.device);
+        return !is_usable(state_, device) ||
+               (allowed_roles(state_.shape(task.shape)) & role_bit(device.role)) == 0;
+      });
+  if (lost_device) {
+    drop_plan_of(id, "a claimed device is no longer usable");
+  } else if (plan.victims.empty()) {
+    start(task, plan.slots);
+  } else if (state_.pause.active) {
+    drop_plan_of(id, "the pool is paused");
+  } else {
+    Placement elsewhere = place(state_, state_.shape(task.shape));
+    if (elsewhere.slots.empty()) return;
+    drop_plan_of(id, "room was found elsewhere");
+    start(task, std::move(elsewhere.slots));
+  }
+}
+
+// Yields whose need has gone are withdrawn, unless the task is being stopped already.
+void Decider::drop_plan_of(TaskId id, const std::string& why) {
+  const auto found = state_.plans.find(id);
+  if (found == state_.plans.end()) return;
+  const std::vector<Victim> victims = found->second.victims;
+  emit(PreemptionDropped{id, why});
+  for (const Victim& victim : victims) {
+    const TaskState& task = state_.tasks.at(victim.task);
+    if (task.phase == Phase::yielding) emit(YieldWithdrawn{task.id, task.allocation});
+  }
+}
+
+void Decider::start(const TaskState& task, std::vector<Slot> slots) {
+  emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(slots)});
+}
+
+// ---- 7 ---------------------------------------------------------------------------------------
+
+namespace {
+struct Head {
+  TierId tier;
+  QueueKey key;
+  ShapeId shape;
+  auto operator<=>(const Head&) const = default;
+};
+
+std::optional<Head> head_of(const PoolState& state, ShapeId shape) {
+  const auto& queue = state.index->waiting[shape.value];
+  if (queue.empty()) return std::nullopt;
+  return Head{state.shape(shape).tier, *queue.begin(), shape};
+}
+}  // namespace
+
+void Decider::place_waiting() {
+  auto& shapes = state_.index->agenda.shapes;
+  std::set<Head> heads;
+  for (auto s = shapes.first(); s; s = shapes.at_or_after(*s + 1)) {
+    if (const auto head = head_of(state_, ShapeId(*s))) heads.insert(*head);
+  }
+  for (auto s = shapes.first(); s; s = shapes.first()) shapes.erase(*s);
+  int searches = 0;
+  for (int tried = 0; !heads.empty() && tried < placements_per_decide; ++tried) {
+    const Head head = *heads.begin();
+    heads.erase(heads.begin());
+    const TaskState& task = state_.tasks.at(head.key.task);
+    Placement placement = place(state_, state_.shape(head.shape));
+    if (!placement.slots.empty()) {
+      start(task, std::move(placement.slots));
+    } else if (!try_preempt(task, searches)) {
+      // One failed search speaks for all of this shape.
+      set_wait_code(head.shape, placement.why);
+      continue;
+    }
+    if (const auto next = head_of(state_, head.shape)) heads.insert(*next);
+  }
+  for (const Head& head : heads) shapes.insert(head.shape.value);
+}
+
+bool Decider::try_preempt(const TaskState& task, int& searches) {
+  const Shape& shape = state_.shape(task.shape);
+  const PreemptSpec& preempt = state_.spec.preempt;
+  if (!preempt.enabled || state_.pause.active || shape.purpose == Purpose::batch) {
+    // Batch work of a heavier tier may take from a lighter one; the heaviest batch tier decides.
+    if (!preempt.enabled || state_.pause.active) return false;
+  }
+  const auto& running = state_.index->running_by_tier;
+  const bool lighter_runs = std::any_of(running.begin(), running.end(), [&](const auto& entry) {
+    return std::get<TierId>(entry.first) > shape.tier;
+  });
+  if (!lighter_runs || state_.preempt_retry_at[task.shape.value] > now_) return false;
+  if (++searches > victim_searches_per_decide) {
+    state_.index->agenda.shapes.insert(task.shape.value);
+    return false;
+  }
+  const bool below_floor =
+      shape.purpose == Purpose::inference && state_.index->training_on_guard > 0;
+  const Micros within = below_floor ? preempt.guard_reclaim
+                                    : preempt.checkpoint_interval + preempt.grace;
+  auto proposal = find_victims(state_, shape, now_, now_ + within);
+  if (!proposal) {
+    emit(PreemptRetryScheduled{task.shape, now_ + preempt_retry});
+    return false;
+  }
+  const std::vector<Victim> victims = proposal->victims;
+  emit(PreemptionPlanned{task.id, std::move(proposal->slots), std::move(proposal->victims),
+                         now_ + within, proposal->lower_bound});
+  for (const Victim& victim : victims) {
+    const TaskState& v = state_.tasks.at(victim.task);
+    if (victim.mode == ReleaseMode::finish) continue;
+    if (victim.mode == ReleaseMode::kill) {
+      emit(KillAsked{v.id, v.allocation, StopReason::preempted});
+    } else {
+      emit(YieldAsked{v.id, v.allocation, victim.mode, victim.release_by, StopReason::preempted});
+    }
+  }
+  return true;
+}
+
+void Decider::set_wait_code(ShapeId shape, WaitCode code) {
+  if (state_.wait_codes[shape.value] != code) emit(WaitReasonChanged{shape, code});
+}
+
+// ---- 8 ---------------------------------------------------------------------------------------
+
+void Decider::report_conditions() {
+  const auto wanted = pool_conditions(state_);
+  std::vector<std::string> over;
+  for (const auto& [name, detail] : state_.conditions) {
+    if (!wanted.contains(name)) over.push_back(name);
+  }
+  for (const std::string& name : over) emit(ConditionChanged{name, false, {}});
+  for (const auto& [name, detail] : wanted) {
+    const auto known = state_.conditions.find(name);
+    if (known == state_.conditions.end() || known->second != detail) {
+      emit(ConditionChanged{name, true, detail});
+    }
+  }
+}
+
+// ---- actions ---------------------------------------------------------------------------------
+
+namespace {
+
+StartTask start_action(const PoolState& state, const TaskState& task) {
+  StartTask start;
+  start.allocation = task.allocation;
+  start.task = task.id;
+  start.service = task.service;
+  start.name = task.spec.name;
+  start.launch = task.spec.launch;
+  start.owner = task.spec.owner;
+  start.contract = task.spec.contract;
+  start.slots = task.slots;
+  for (const Slot& slot : task.slots) start.devices.push_back(state.device(slot.device).uuid);
+  start.node = state.node(state.device(task.slots.front().device).node).name;
+  start.restore_from = task.checkpoint_path;
+  return start;
+}
+
+struct ActionMaker {
+  const PoolState& state;
+  std::vector<Action>& out;
+
+  void operator()(const TaskPlaced& d) const {
+    out.emplace_back(start_action(state, state.tasks.at(d.task)));
+  }
+  void operator()(const YieldAsked& d) const {
+    // At a boundary that only the pool sees, the task is stopped when it comes (attend()).
+    const ContractSpec& contract = state.tasks.at(d.task).spec.contract;
+    if (d.mode == ReleaseMode::boundary && !contract.sdk) return;
+    out.emplace_back(AskYield{d.allocation, d.mode, d.release_by});
+  }
+  void operator()(const YieldWithdrawn& d) const { out.emplace_back(WithdrawYield{d.allocation}); }
+  void operator()(const CheckpointAsked& d) const { out.emplace_back(AskCheckpoint{d.allocation}); }
+  void operator()(const StopAsked& d) const { out.emplace_back(StopTask{d.allocation, d.kill_at}); }
+  void operator()(const KillAsked& d) const { out.emplace_back(KillTask{d.allocation}); }
+  template <class Other>
+  void operator()(const Other& /*needs no action*/) const {}
+};
+
+}  // namespace
+
+void append_actions(const PoolState& state, const Decision& decision, std::vector<Action>& out) {
+  std::visit(ActionMaker{state, out}, decision);
+}
+
+std::vector<Action> pending_actions(const PoolState& state) {
+  std::vector<Action> out;
+  const ActionMaker make{state, out};
+  state.tasks.for_each([&](const TaskState& task) {
+    // Everything that runs is named again, so that the backend adopts it or reports its end.
+    if (holds_devices(task.phase)) out.emplace_back(start_action(state, task));
+    if (task.phase == Phase::yielding) {
+      make(YieldAsked{task.id, task.allocation, task.yield_mode, task.yield_by, task.stop_reason});
+    }
+    if (task.phase == Phase::stopping) {
+      make(StopAsked{task.id, task.allocation, task.stop_reason, task.kill_at});
+    }
+  });
+  return out;
+}
+
+}  // namespace neap

@@ -1,0 +1,54 @@
+// The steps of decide(), one method each. For engine.cpp alone.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "core/engine.h"
+#include "core/model/pool_index.h"
+#include "core/model/state.h"
+
+namespace neap {
+
+// Placements tried in one call of decide(); what is left goes on with the next event, so that no
+// event waits behind a long queue.
+inline constexpr int placements_per_decide = 512;
+inline constexpr int victim_searches_per_decide = 16;
+// A search for victims that found none is repeated after this time.
+inline constexpr Micros preempt_retry = seconds(5);
+
+class Decider {
+ public:
+  Decider(PoolState& state, Time now, StepResult& result)
+      : state_(state), now_(now), result_(result) {}
+
+  void admit_submitted();
+  void watch_devices();
+  void keep_deadlines();
+  void keep_guard();
+  void scale_services();
+  void settle_plans();
+  void place_waiting();
+  void report_conditions();
+
+ private:
+  void emit(Decision decision);
+  void keep_task_deadline(const TaskState& task);
+  void attend(const TaskState& task);
+  void stop(const TaskState& task, StopReason reason);
+  void start(const TaskState& task, std::vector<Slot> slots);
+  void drop_plan_of(TaskId task, const std::string& why);
+  bool try_preempt(const TaskState& task, int& searches);
+  void set_wait_code(ShapeId shape, WaitCode code);
+  void scale_service(ServiceId id);
+  void settle_plan(TaskId task);
+
+  PoolState& state_;
+  Time now_;
+  StepResult& result_;
+};
+
+// The action that carries a decision out, if it needs one.
+void append_actions(const PoolState& state, const Decision& decision, std::vector<Action>& out);
+
+}  // namespace neap

@@ -1,0 +1,42 @@
+// The decisions of the pool, in order. decide() reads the state and emits decisions; each is
+// applied the moment it is emitted, so that a later step sees what an earlier one chose. Emitting
+// is the only way in which it changes anything: the same state at the same time yields the same
+// decisions, and applying them to a copy yields the same state.
+#include "core/engine.h"
+
+#include <algorithm>
+
+#include "core/decider.h"
+#include "core/model/check.h"
+#include "core/model/pool_index.h"
+
+namespace neap {
+
+void step(PoolState& state, Time now, const Event& event, StepResult& result) {
+  apply(state, now, event);
+  decide(state, now, result);
+}
+
+void decide(PoolState& state, Time now, StepResult& result) {
+  if (!state.configured) return;
+  Decider decider(state, now, result);
+  decider.admit_submitted();       // 1. judge what was submitted
+  decider.watch_devices();         // 2. leave out what is used from outside, leave what failed
+  decider.keep_deadlines();        // 3. yields, stops, checkpoints and pauses that are due
+  decider.keep_guard();            // 4. roles of devices; training leaves the guard
+  decider.scale_services();        // 5. replicas follow the load
+  decider.settle_plans();          // 6. victims have left: start who waited; drop what is not needed
+  decider.place_waiting();         // 7. in order of tier: place, or plan a preemption, or say why not
+  decider.report_conditions();     // 8. conditions of the pool
+}
+
+Time next_timer(const PoolState& state) {
+  const auto& agenda = state.index->agenda;
+  const bool work_left = !agenda.shapes.empty() || !agenda.services.empty() ||
+                         !agenda.admit.empty() || !agenda.plans.empty() ||
+                         !agenda.attention.empty();
+  if (work_left) return state.now;
+  return state.index->timers.empty() ? Time::never() : std::get<Time>(*state.index->timers.begin());
+}
+
+}  // namespace neap

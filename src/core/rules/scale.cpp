@@ -1,0 +1,84 @@
+#include "core/rules/scale.h"
+
+#include <algorithm>
+
+namespace neap {
+
+namespace {
+
+bool leaves(const TaskState& task) {
+  return task.phase == Phase::stopping || task.phase == Phase::yielding ||
+         (task.stop_reason != StopReason::none && holds_devices(task.phase));
+}
+
+// Which replica goes first: one that does not serve yet, then one on devices that training could
+// use, the newest of equals.
+std::tuple<int, int, std::int64_t> leave_order(const PoolState& state, const TaskState& task) {
+  int worst_role = 3;
+  for (const Slot& slot : task.slots) {
+    worst_role = std::min(worst_role, static_cast<int>(state.device(slot.device).role));
+  }
+  return {task.ready ? 1 : 0, worst_role, -static_cast<std::int64_t>(task.id.value)};
+}
+
+std::vector<TaskId> first_to_leave(const PoolState& state, std::vector<const TaskState*> staying,
+                                   std::size_t count) {
+  std::sort(staying.begin(), staying.end(), [&](const TaskState* a, const TaskState* b) {
+    return leave_order(state, *a) < leave_order(state, *b);
+  });
+  std::vector<TaskId> out;
+  for (std::size_t i = 0; i < std::min(count, staying.size()); ++i) out.push_back(staying[i]->id);
+  return out;
+}
+
+}  // namespace
+
+ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now) {
+  std::vector<const TaskState*> staying;
+  bool all_ready = true;
+  for (const TaskId id : service.replicas) {
+    const TaskState& task = state.tasks.at(id);
+    if (leaves(task)) continue;
+    staying.push_back(&task);
+    all_ready = all_ready && task.ready;
+  }
+  const auto live = static_cast<std::int32_t>(staying.size());
+  const std::int32_t most = service.removed ? 0 : service.spec.max_replicas;
+  const std::int32_t least = service.removed ? 0 : service.spec.min_replicas;
+  if (live > most) {
+    return {0, first_to_leave(state, staying, static_cast<std::size_t>(live - most)),
+            service.removed ? "the service was removed" : "above its largest number of replicas"};
+  }
+  if (live < least) return {least - live, {}, "below its smallest number of replicas"};
+  if (state.pause.active) return {};
+  const ScaleSpec& scale = service.spec.scale ? *service.spec.scale : state.spec.scale;
+  const auto held_for = [&](Time since, Micros needed) {
+    return since != Time::never() && now - since >= needed;
+  };
+  if (held_for(service.above_since, scale.up_for) && live < most && all_ready) {
+    return {1, {}, "above the upper threshold for its time"};
+  }
+  if (held_for(service.below_since, scale.down_for) && live > least) {
+    return {0, first_to_leave(state, staying, 1), "below the lower threshold for its time"};
+  }
+  return {};
+}
+
+TaskSpec replica_spec(const ServiceState& service) {
+  TaskSpec spec;
+  spec.name = service.spec.name + "." + std::to_string(service.next_replica);
+  spec.team = service.spec.team;
+  spec.tier = service.spec.tier;
+  spec.request = service.spec.request;
+  spec.owner = service.spec.owner;
+  spec.launch = service.spec.launch;
+  spec.baseline = service.spec.baseline;
+  return spec;
+}
+
+Micros replica_backoff(const ServiceState& service) {
+  if (service.failures == 0) return Micros(0);
+  return std::min(minutes(5), seconds(std::int64_t{1} << std::min(service.failures, 9)));
+}
+
+}  // namespace neap

@@ -1,0 +1,23 @@
+// How many replicas a service has (SPEC D5, S13): one more above the upper threshold for its time,
+// one less below the lower one, always within its bounds. Unknown load changes nothing.
+#pragma once
+
+#include <vector>
+
+#include "core/model/state.h"
+
+namespace neap {
+
+struct ScaleStep {
+  std::int32_t add = 0;
+  std::vector<TaskId> remove;
+  const char* why = "";
+};
+[[nodiscard]] ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now);
+
+// The task that one more replica of this service is.
+[[nodiscard]] TaskSpec replica_spec(const ServiceState& service);
+// Pause before the next start, growing with starts that failed in a row.
+[[nodiscard]] Micros replica_backoff(const ServiceState& service);
+
+}  // namespace neap
