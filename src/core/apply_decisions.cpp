@@ -82,8 +82,7 @@ class DecisionApplier {
   void operator()(const CheckpointAsked& d) {
     TaskState& task = state_.tasks.at(d.task);
     task.missed = d.missed;
-    task.checkpoint_due =
-        state_.now + task.spec.contract.interval + state_.spec.preempt.grace;
+    task.checkpoint_due = state_.now + task.spec.contract.interval + state_.spec.preempt.grace;
     refresh_timer(state_, task);
   }
 

@@ -77,15 +77,14 @@ class EventApplier {
     const DeviceId id = device_at(e.node, e.index);
     DeviceState& device = state_.devices[id.value];
     device.foreign = e.used;
-    const bool low = e.used.value * all_ppm.value <
-                     device.memory.value * state_.spec.prefilter.back_below.value;
+    const bool low =
+        e.used.value * all_ppm.value < device.memory.value * state_.spec.prefilter.back_below.value;
     if (!device.excluded || !low) {
       device.foreign_low_since = Time::never();
       set_timer(state_, TimerKind::device, id.value, Time::never());
     } else if (device.foreign_low_since == Time::never()) {
       device.foreign_low_since = state_.now;
-      set_timer(state_, TimerKind::device, id.value,
-                state_.now + state_.spec.prefilter.back_after);
+      set_timer(state_, TimerKind::device, id.value, state_.now + state_.spec.prefilter.back_after);
     }
     index_.agenda.devices.insert(id);
     refresh_device(state_, id);
@@ -318,9 +317,8 @@ class EventApplier {
     device.role = spec.dedicated ? Role::dedicated : Role::core;
     index_.device_keys.emplace_back();
     auto& counts = index_.node_counts[node.value];
-    const bool first_of_model =
-        std::none_of(counts.begin(), counts.end(),
-                     [&](const auto& c) { return c.model == device.model; });
+    const bool first_of_model = std::none_of(
+        counts.begin(), counts.end(), [&](const auto& c) { return c.model == device.model; });
     if (first_of_model) {
       counts.push_back({device.model, {}});
       for (auto& buckets : index_.models[device.model.value].whole) {
@@ -328,9 +326,8 @@ class EventApplier {
         buckets[0].insert(node.value);
       }
     }
-    const auto same = std::count_if(
-        state_.devices.end() - (i + 1), state_.devices.end(),
-        [&](const DeviceState& d) { return d.model == device.model; });
+    const auto same = std::count_if(state_.devices.end() - (i + 1), state_.devices.end(),
+                                    [&](const DeviceState& d) { return d.model == device.model; });
     ModelState& model = state_.models[device.model.value];
     model.per_node = std::max(model.per_node, static_cast<std::int32_t>(same));
     refresh_device(state_, id);

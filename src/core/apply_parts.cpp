@@ -54,9 +54,9 @@ void occupy(PoolState& state, TaskState& task) {
   for (const Slot& slot : task.slots) {
     DeviceState& device = state.devices[slot.device.value];
     const Tenant tenant{task.id, slot.share, slot.memory};
-    const auto at = std::lower_bound(
-        device.tenants.begin(), device.tenants.end(), tenant,
-        [](const Tenant& a, const Tenant& b) { return a.task < b.task; });
+    const auto at =
+        std::lower_bound(device.tenants.begin(), device.tenants.end(), tenant,
+                         [](const Tenant& a, const Tenant& b) { return a.task < b.task; });
     device.tenants.insert(at, tenant);
     device.used_share += slot.share;
     device.used_memory += slot.memory;

@@ -66,12 +66,16 @@ void Decider::keep_deadlines() {
   while (!index.timers.empty() && std::get<Time>(*index.timers.begin()) <= now_) {
     const auto [at, kind, id] = *index.timers.begin();
     switch (kind) {
-      case TimerKind::task: keep_task_deadline(state_.tasks.at(TaskId(id))); break;
+      case TimerKind::task:
+        keep_task_deadline(state_.tasks.at(TaskId(id)));
+        break;
       case TimerKind::shape:
         set_timer(state_, TimerKind::shape, id, Time::never());
         if (index.waiting_shapes.contains(id)) index.agenda.shapes.insert(id);
         break;
-      case TimerKind::device: emit(DeviceReadmitted{DeviceId(id)}); break;
+      case TimerKind::device:
+        emit(DeviceReadmitted{DeviceId(id)});
+        break;
       case TimerKind::guard:
         set_timer(state_, TimerKind::guard, id, Time::never());
         index.agenda.guard = true;
@@ -97,12 +101,18 @@ void Decider::attend(const TaskState& task) {
 void Decider::keep_task_deadline(const TaskState& task) {
   const PreemptSpec& preempt = state_.spec.preempt;
   switch (task.phase) {
-    case Phase::waiting: emit(BackoffEnded{task.id}); return;
-    case Phase::starting: stop(task, StopReason::unhealthy); return;
+    case Phase::waiting:
+      emit(BackoffEnded{task.id});
+      return;
+    case Phase::starting:
+      stop(task, StopReason::unhealthy);
+      return;
     case Phase::yielding:  // it had its grace
       stop(task, StopReason::contract_breach);
       return;
-    case Phase::stopping: emit(KillAsked{task.id, task.allocation, task.stop_reason}); return;
+    case Phase::stopping:
+      emit(KillAsked{task.id, task.allocation, task.stop_reason});
+      return;
     case Phase::running:
       if (task.service.valid()) {
         stop(task, StopReason::unhealthy);
@@ -112,7 +122,8 @@ void Decider::keep_task_deadline(const TaskState& task) {
         emit(CheckpointAsked{task.id, task.allocation, task.missed + 1});
       }
       return;
-    default: break;
+    default:
+      break;
   }
   NEAP_CHECK(false);  // ended tasks have no timer
 }
@@ -203,12 +214,11 @@ void Decider::settle_plans() {
 void Decider::settle_plan(TaskId id) {
   const Plan& plan = state_.plans.at(id);
   const TaskState& task = state_.tasks.at(id);
-  const bool lost_device =
-      std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot& slot) {
-        const DeviceState& device = state_.device(slot.device);
-        return !is_usable(state_, device) ||
-               (allowed_roles(state_.shape(task.shape)) & role_bit(device.role)) == 0;
-      });
+  const bool lost_device = std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot& slot) {
+    const DeviceState& device = state_.device(slot.device);
+    return !is_usable(state_, device) ||
+           (allowed_roles(state_.shape(task.shape)) & role_bit(device.role)) == 0;
+  });
   if (lost_device) {
     drop_plan_of(id, "a claimed device is no longer usable");
   } else if (plan.victims.empty()) {
@@ -284,10 +294,7 @@ void Decider::place_waiting() {
 bool Decider::try_preempt(const TaskState& task, int& searches) {
   const Shape& shape = state_.shape(task.shape);
   const PreemptSpec& preempt = state_.spec.preempt;
-  if (!preempt.enabled || state_.pause.active || shape.purpose == Purpose::batch) {
-    // Batch work of a heavier tier may take from a lighter one; the heaviest batch tier decides.
-    if (!preempt.enabled || state_.pause.active) return false;
-  }
+  if (!preempt.enabled || state_.pause.active || shape.dedicated) return false;
   const auto& running = state_.index->running_by_tier;
   const bool lighter_runs = std::any_of(running.begin(), running.end(), [&](const auto& entry) {
     return std::get<TierId>(entry.first) > shape.tier;
@@ -299,8 +306,8 @@ bool Decider::try_preempt(const TaskState& task, int& searches) {
   }
   const bool below_floor =
       shape.purpose == Purpose::inference && state_.index->training_on_guard > 0;
-  const Micros within = below_floor ? preempt.guard_reclaim
-                                    : preempt.checkpoint_interval + preempt.grace;
+  const Micros within =
+      below_floor ? preempt.guard_reclaim : preempt.checkpoint_interval + preempt.grace;
   auto proposal = find_victims(state_, shape, now_, now_ + within);
   if (!proposal) {
     emit(PreemptRetryScheduled{task.shape, now_ + preempt_retry});
@@ -393,8 +400,12 @@ std::vector<Action> pending_actions(const PoolState& state) {
   std::vector<Action> out;
   const ActionMaker make{state, out};
   state.tasks.for_each([&](const TaskState& task) {
-    // Everything that runs is named again, so that the backend adopts it or reports its end.
-    if (holds_devices(task.phase)) out.emplace_back(start_action(state, task));
+    if (task.phase == Phase::starting) {
+      out.emplace_back(start_action(state, task));
+    } else if (holds_devices(task.phase)) {
+      const DeviceState& device = state.device(task.slots.front().device);
+      out.emplace_back(AdoptTask{task.allocation, state.node(device.node).name});
+    }
     if (task.phase == Phase::yielding) {
       make(YieldAsked{task.id, task.allocation, task.yield_mode, task.yield_by, task.stop_reason});
     }

@@ -20,14 +20,14 @@ void step(PoolState& state, Time now, const Event& event, StepResult& result) {
 void decide(PoolState& state, Time now, StepResult& result) {
   if (!state.configured) return;
   Decider decider(state, now, result);
-  decider.admit_submitted();       // 1. judge what was submitted
-  decider.watch_devices();         // 2. leave out what is used from outside, leave what failed
-  decider.keep_deadlines();        // 3. yields, stops, checkpoints and pauses that are due
-  decider.keep_guard();            // 4. roles of devices; training leaves the guard
-  decider.scale_services();        // 5. replicas follow the load
-  decider.settle_plans();          // 6. victims have left: start who waited; drop what is not needed
-  decider.place_waiting();         // 7. in order of tier: place, or plan a preemption, or say why not
-  decider.report_conditions();     // 8. conditions of the pool
+  decider.admit_submitted();    // 1. judge what was submitted
+  decider.watch_devices();      // 2. leave out what is used from outside, leave what failed
+  decider.keep_deadlines();     // 3. yields, stops, checkpoints and pauses that are due
+  decider.keep_guard();         // 4. roles of devices; training leaves the guard
+  decider.scale_services();     // 5. replicas follow the load
+  decider.settle_plans();       // 6. victims have left: start who waited; drop what is not needed
+  decider.place_waiting();      // 7. in order of tier: place, or plan a preemption, or say why not
+  decider.report_conditions();  // 8. conditions of the pool
 }
 
 Time next_timer(const PoolState& state) {

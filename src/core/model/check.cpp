@@ -17,8 +17,8 @@ void set_check_sequence(std::uint64_t sequence) {
 void check_failed(std::string_view condition, std::string_view file, int line) {
   std::fprintf(stderr, "neap: check failed at event %llu: %.*s (%.*s:%d)\n",
                static_cast<unsigned long long>(current_sequence.load(std::memory_order_relaxed)),
-               static_cast<int>(condition.size()), condition.data(),
-               static_cast<int>(file.size()), file.data(), line);
+               static_cast<int>(condition.size()), condition.data(), static_cast<int>(file.size()),
+               file.data(), line);
   std::abort();
 }
 

@@ -14,7 +14,8 @@ void set_check_sequence(std::uint64_t sequence);
 
 }  // namespace neap
 
-#define NEAP_CHECK(condition)                                                     \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]] ::neap::check_failed(#condition, __FILE__, __LINE__); \
+#define NEAP_CHECK(condition)                               \
+  do {                                                      \
+    if (!(condition)) [[unlikely]]                          \
+      ::neap::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -7,19 +7,26 @@ namespace neap {
 
 namespace {
 
-constexpr std::array event_names{
-    "PoolConfigured", "NodeJoined", "NodeUnreachable", "NodeLost", "DeviceHealthChanged",
-    "ForeignMemoryChanged", "TaskSubmitted", "TaskCancelRequested", "ServiceSubmitted",
-    "ServiceRemoveRequested", "ServiceScaled", "ServiceMeasured", "PauseRequested",
-    "ResumeRequested", "TimerFired", "TaskStarted", "ReplicaHealthy", "ReplicaUnhealthy",
-    "ContractGreeting", "StepsReported", "RequestsServed", "CheckpointDurable",
-    "YieldAcknowledged", "ContractBroken", "TaskExited", "StartFailed"};
+constexpr std::array event_names{"PoolConfigured",      "NodeJoined",
+                                 "NodeUnreachable",     "NodeLost",
+                                 "DeviceHealthChanged", "ForeignMemoryChanged",
+                                 "TaskSubmitted",       "TaskCancelRequested",
+                                 "ServiceSubmitted",    "ServiceRemoveRequested",
+                                 "ServiceScaled",       "ServiceMeasured",
+                                 "PauseRequested",      "ResumeRequested",
+                                 "TimerFired",          "TaskStarted",
+                                 "ReplicaHealthy",      "ReplicaUnhealthy",
+                                 "ContractGreeting",    "StepsReported",
+                                 "RequestsServed",      "CheckpointDurable",
+                                 "YieldAcknowledged",   "ContractBroken",
+                                 "TaskExited",          "StartFailed"};
 static_assert(event_names.size() == std::variant_size_v<Event>);
 
 constexpr std::array decision_names{
-    "TaskAdmitted", "TaskRefused", "TaskPlaced", "PreemptionPlanned", "PreemptionDropped",
-    "YieldAsked", "YieldWithdrawn", "CheckpointAsked", "StopAsked", "KillAsked", "BackoffEnded",
-    "ReplicaAdded", "ReplicaDropped", "RolesAssigned", "DeviceExcluded", "DeviceReadmitted",
+    "TaskAdmitted",      "TaskRefused",      "TaskPlaced",           "PreemptionPlanned",
+    "PreemptionDropped", "YieldAsked",       "YieldWithdrawn",       "CheckpointAsked",
+    "StopAsked",         "KillAsked",        "BackoffEnded",         "ReplicaAdded",
+    "ReplicaDropped",    "RolesAssigned",    "DeviceExcluded",       "DeviceReadmitted",
     "WaitReasonChanged", "ConditionChanged", "PreemptRetryScheduled"};
 static_assert(decision_names.size() == std::variant_size_v<Decision>);
 

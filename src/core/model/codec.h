@@ -31,28 +31,38 @@ inline constexpr std::uint32_t codec_version = 1;
 // ---- the visitors ----------------------------------------------------------------------------
 
 template <class T>
-concept HasFields = requires(const T& t, int& visitor) { visit_fields(visitor, t); };
+concept HasFields = requires(const T& t, int& visitor) {
+  visit_fields(visitor, t);
+};
 
 class Encoder {
  public:
   template <class T>
-  void operator()(const char* /*name*/, const T& value) { put(value); }
+  void operator()(const char* /*name*/, const T& value) {
+    put(value);
+  }
 
   template <class T>
-  void put(const Quantity<T>& q) { put_signed(q.value); }
+  void put(const Quantity<T>& q) {
+    put_signed(q.value);
+  }
   void put(Time t) { put_signed(t.us); }
   template <class Tag, class Rep>
-  void put(Id<Tag, Rep> id) { put_unsigned(static_cast<std::uint64_t>(static_cast<Rep>(id.value + 1))); }
+  void put(Id<Tag, Rep> id) {
+    put_unsigned(static_cast<std::uint64_t>(static_cast<Rep>(id.value + 1)));
+  }
   void put(bool b) { out_.push_back(b ? 1 : 0); }
   void put(std::string_view s);
   void put(const std::string& s) { put(std::string_view(s)); }
   template <class T>
-    requires std::is_enum_v<T>
+  requires std::is_enum_v<T>
   void put(T e) { put_unsigned(static_cast<std::uint64_t>(e)); }
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  void put(T v) {
-    if constexpr (std::is_signed_v<T>) put_signed(v); else put_unsigned(v);
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) void put(T v) {
+    if constexpr (std::is_signed_v<T>)
+      put_signed(v);
+    else
+      put_unsigned(v);
   }
   template <class T>
   void put(const std::optional<T>& o) {
@@ -65,7 +75,7 @@ class Encoder {
     for (const T& item : v) put(item);
   }
   template <class T>
-    requires std::is_class_v<T> && requires(const T& t, Encoder& e) { visit_fields(e, t); }
+  requires std::is_class_v<T> && requires(const T& t, Encoder& e) { visit_fields(e, t); }
   void put(const T& t) { visit_fields(*this, t); }
 
   void put_unsigned(std::uint64_t v);
@@ -83,26 +93,37 @@ class Decoder {
   explicit Decoder(std::string_view bytes) : in_(bytes) {}
 
   template <class T>
-  void operator()(const char* /*name*/, T& value) { get(value); }
+  void operator()(const char* /*name*/, T& value) {
+    get(value);
+  }
 
   template <class T>
-  void get(Quantity<T>& q) { q.value = get_signed(); }
+  void get(Quantity<T>& q) {
+    q.value = get_signed();
+  }
   void get(Time& t) { t.us = get_signed(); }
   template <class Tag, class Rep>
-  void get(Id<Tag, Rep>& id) { id.value = static_cast<Rep>(static_cast<Rep>(get_unsigned()) - 1); }
+  void get(Id<Tag, Rep>& id) {
+    id.value = static_cast<Rep>(static_cast<Rep>(get_unsigned()) - 1);
+  }
   void get(bool& b);
   void get(std::string& s);
   template <class T>
-    requires std::is_enum_v<T>
+  requires std::is_enum_v<T>
   void get(T& e) {
     const std::uint64_t v = get_unsigned();
-    if (v > 255) { failed_ = true; return; }
+    if (v > 255) {
+      failed_ = true;
+      return;
+    }
     e = static_cast<T>(v);
   }
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  void get(T& v) {
-    if constexpr (std::is_signed_v<T>) v = static_cast<T>(get_signed()); else v = static_cast<T>(get_unsigned());
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) void get(T& v) {
+    if constexpr (std::is_signed_v<T>)
+      v = static_cast<T>(get_signed());
+    else
+      v = static_cast<T>(get_unsigned());
   }
   template <class T>
   void get(std::optional<T>& o) {
@@ -115,12 +136,15 @@ class Decoder {
   void get(std::vector<T>& v) {
     const std::uint64_t n = get_unsigned();
     v.clear();
-    if (n > in_.size()) { failed_ = true; return; }  // an item takes a byte at least
+    if (n > in_.size()) {
+      failed_ = true;
+      return;
+    }  // an item takes a byte at least
     v.reserve(n);
     for (std::uint64_t i = 0; i < n && !failed_; ++i) get(v.emplace_back());
   }
   template <class T>
-    requires std::is_class_v<T> && requires(T& t, Decoder& d) { visit_fields(d, t); }
+  requires std::is_class_v<T> && requires(T& t, Decoder& d) { visit_fields(d, t); }
   void get(T& t) { visit_fields(*this, t); }
 
   std::uint64_t get_unsigned();

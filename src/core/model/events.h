@@ -27,49 +27,133 @@ struct ReportStamp {
   std::uint64_t sequence = 0;
 };
 
-struct PoolConfigured { PoolSpec spec; };
-struct NodeJoined { NodeSpec spec; };                 // a known name: comes back, same devices
-struct NodeUnreachable { std::string node; };         // nothing placed there; nothing given up
-struct NodeLost { std::string node; };                // confirmed gone: what ran there has ended
+struct PoolConfigured {
+  PoolSpec spec;
+};
+struct NodeJoined {
+  NodeSpec spec;
+};  // a known name: comes back, same devices
+struct NodeUnreachable {
+  std::string node;
+};  // nothing placed there; nothing given up
+struct NodeLost {
+  std::string node;
+};  // confirmed gone: what ran there has ended
 enum class DeviceHealth : std::uint8_t { healthy, failed };
-struct DeviceHealthChanged { std::string node; std::int32_t index = 0; DeviceHealth health{}; std::string detail; };
+struct DeviceHealthChanged {
+  std::string node;
+  std::int32_t index = 0;
+  DeviceHealth health{};
+  std::string detail;
+};
 // Memory held on a device by processes outside the pool (A2).
-struct ForeignMemoryChanged { std::string node; std::int32_t index = 0; MiB used{0}; };
+struct ForeignMemoryChanged {
+  std::string node;
+  std::int32_t index = 0;
+  MiB used{0};
+};
 
-struct TaskSubmitted { TaskSpec spec; };
-struct TaskCancelRequested { std::string name; std::string by; };
-struct ServiceSubmitted { ServiceSpec spec; };
-struct ServiceRemoveRequested { std::string name; std::string by; };
-struct ServiceScaled { std::string name; std::int32_t min_replicas = 0; std::int32_t max_replicas = 0; std::string by; };
+struct TaskSubmitted {
+  TaskSpec spec;
+};
+struct TaskCancelRequested {
+  std::string name;
+  std::string by;
+};
+struct ServiceSubmitted {
+  ServiceSpec spec;
+};
+struct ServiceRemoveRequested {
+  std::string name;
+  std::string by;
+};
+struct ServiceScaled {
+  std::string name;
+  std::int32_t min_replicas = 0;
+  std::int32_t max_replicas = 0;
+  std::string by;
+};
 // One sample of load. Unknown signals are absent, never zero. in_use counts requests in service
 // and waiting; capacity is ready replicas x concurrency.
-struct ServiceMeasured { std::string name; std::optional<std::int64_t> in_use; };
-struct PauseRequested { std::string by; std::string why; };
-struct ResumeRequested { std::string by; };
-struct TimerFired {};                                 // time has passed; nothing else happened
+struct ServiceMeasured {
+  std::string name;
+  std::optional<std::int64_t> in_use;
+};
+struct PauseRequested {
+  std::string by;
+  std::string why;
+};
+struct ResumeRequested {
+  std::string by;
+};
+struct TimerFired {};  // time has passed; nothing else happened
 
-struct TaskStarted { ReportStamp stamp; };            // its process runs
-struct ReplicaHealthy { ReportStamp stamp; };         // it answers its health check
-struct ReplicaUnhealthy { ReportStamp stamp; std::string detail; };
-struct ContractGreeting { ReportStamp stamp; bool on_demand = false; bool boundary = false; };
+struct TaskStarted {
+  ReportStamp stamp;
+};  // its process runs
+struct ReplicaHealthy {
+  ReportStamp stamp;
+};  // it answers its health check
+struct ReplicaUnhealthy {
+  ReportStamp stamp;
+  std::string detail;
+};
+struct ContractGreeting {
+  ReportStamp stamp;
+  bool on_demand = false;
+  bool boundary = false;
+};
 // Aggregate of at most 10 s: `count` steps ended at step `last`, in `busy` time.
-struct StepsReported { ReportStamp stamp; std::int64_t last = 0; std::int64_t count = 0; Micros busy{0}; };
+struct StepsReported {
+  ReportStamp stamp;
+  std::int64_t last = 0;
+  std::int64_t count = 0;
+  Micros busy{0};
+};
 // Requests answered by one replica in at most 10 s (from the gateway, not sequenced).
-struct RequestsServed { AllocationId allocation; std::int64_t responses = 0; std::int64_t within_slo = 0; Micros busy_within_slo{0}; };
+struct RequestsServed {
+  AllocationId allocation;
+  std::int64_t responses = 0;
+  std::int64_t within_slo = 0;
+  Micros busy_within_slo{0};
+};
 // A durable checkpoint; `captured` is the instant whose state it holds.
-struct CheckpointDurable { ReportStamp stamp; std::int64_t step = 0; std::string path; std::int64_t bytes = 0; Time captured; Micros save{0}; Micros stall{0}; };
-struct YieldAcknowledged { ReportStamp stamp; std::int64_t step = 0; };
-struct ContractBroken { ReportStamp stamp; std::string detail; };
+struct CheckpointDurable {
+  ReportStamp stamp;
+  std::int64_t step = 0;
+  std::string path;
+  std::int64_t bytes = 0;
+  Time captured;
+  Micros save{0};
+  Micros stall{0};
+};
+struct YieldAcknowledged {
+  ReportStamp stamp;
+  std::int64_t step = 0;
+};
+struct ContractBroken {
+  ReportStamp stamp;
+  std::string detail;
+};
 // The process and all it started are gone: only now is its capacity free.
-struct TaskExited { ReportStamp stamp; std::int32_t code = 0; std::int32_t signal = 0; std::string detail; };
-struct StartFailed { ReportStamp stamp; std::string detail; };
+struct TaskExited {
+  ReportStamp stamp;
+  std::int32_t code = 0;
+  std::int32_t signal = 0;
+  std::string detail;
+};
+struct StartFailed {
+  ReportStamp stamp;
+  std::string detail;
+};
 
-using Event = std::variant<PoolConfigured, NodeJoined, NodeUnreachable, NodeLost,
-    DeviceHealthChanged, ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested,
-    ServiceSubmitted, ServiceRemoveRequested, ServiceScaled, ServiceMeasured, PauseRequested,
-    ResumeRequested, TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy, ContractGreeting,
-    StepsReported, RequestsServed, CheckpointDurable, YieldAcknowledged, ContractBroken,
-    TaskExited, StartFailed>;
+using Event =
+    std::variant<PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
+                 ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested, ServiceSubmitted,
+                 ServiceRemoveRequested, ServiceScaled, ServiceMeasured, PauseRequested,
+                 ResumeRequested, TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy,
+                 ContractGreeting, StepsReported, RequestsServed, CheckpointDurable,
+                 YieldAcknowledged, ContractBroken, TaskExited, StartFailed>;
 
 // ---- decisions -----------------------------------------------------------------------------
 
@@ -83,63 +167,142 @@ struct Slot {
 
 enum class ReleaseMode : std::uint8_t { finish, boundary, on_demand, kill };
 enum class StopReason : std::uint8_t {
-  none, cancelled, scaled_down, preempted, guard_restored, contract_breach, device_failed,
-  unhealthy, admission_revoked
+  none,
+  cancelled,
+  scaled_down,
+  preempted,
+  guard_restored,
+  contract_breach,
+  device_failed,
+  unhealthy,
+  admission_revoked
 };
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.
 enum class WaitCode : std::uint8_t {
-  none,                // does not wait
-  not_considered,      // only between submission and the decision that follows it
-  no_such_device,      // no usable device of the allowed models
-  compute,             // memory would fit, compute does not (S2)
-  memory,              // compute would fit, memory does not
-  whole_devices,       // too few wholly free devices
-  fragmented,          // enough in total, not on one node
-  guard,               // would fit, were it not for the inference guard
-  buffer,              // would fit on lendable devices, which it may not use
-  victims_protected,   // others could yield, but none may now (windows, budget, W <= R)
-  yield_pending,       // others were asked to yield for it
-  paused,              // the pool is paused and only preemption would help
-  backoff,             // restarts after a failure, later
-  dedicated_full,      // needs the dedicated partition, which is full
+  none,               // does not wait
+  not_considered,     // only between submission and the decision that follows it
+  no_such_device,     // no usable device of the allowed models
+  compute,            // memory would fit, compute does not (S2)
+  memory,             // compute would fit, memory does not
+  whole_devices,      // too few wholly free devices
+  fragmented,         // enough in total, not on one node
+  guard,              // would fit, were it not for the inference guard
+  buffer,             // would fit on lendable devices, which it may not use
+  victims_protected,  // others could yield, but none may now (windows, budget, W <= R)
+  yield_pending,      // others were asked to yield for it
+  paused,             // the pool is paused and only preemption would help
+  backoff,            // restarts after a failure, later
+  dedicated_full,     // needs the dedicated partition, which is full
 };
 
 struct Victim {
   TaskId task;
   ReleaseMode mode{};
-  Time release_by;             // p95 of its release
-  std::int64_t cost = 0;       // milli-GPU·µs
+  Time release_by;        // p95 of its release
+  std::int64_t cost = 0;  // milli-GPU·µs
   bool operator==(const Victim&) const = default;
 };
 
-struct TaskAdmitted { TaskId task; bool dedicated = false; bool releasable = false; };
-struct TaskRefused { TaskId task; std::string condition; std::string detail; };
-struct TaskPlaced { TaskId task; AllocationId allocation; std::vector<Slot> slots; };
+struct TaskAdmitted {
+  TaskId task;
+  bool dedicated = false;
+  bool releasable = false;
+};
+struct TaskRefused {
+  TaskId task;
+  std::string condition;
+  std::string detail;
+};
+struct TaskPlaced {
+  TaskId task;
+  AllocationId allocation;
+  std::vector<Slot> slots;
+};
 // Devices are claimed for `task`, and the victims are asked to release them.
-struct PreemptionPlanned { TaskId task; std::vector<Slot> slots; std::vector<Victim> victims; Time needed_by; std::int64_t lower_bound = 0; };
-struct PreemptionDropped { TaskId task; std::string why; };
+struct PreemptionPlanned {
+  TaskId task;
+  std::vector<Slot> slots;
+  std::vector<Victim> victims;
+  Time needed_by;
+  std::int64_t lower_bound = 0;
+};
+struct PreemptionDropped {
+  TaskId task;
+  std::string why;
+};
 // Ask a task to yield; reason preempted comes with a plan, guard_restored without.
-struct YieldAsked { TaskId task; AllocationId allocation; ReleaseMode mode{}; Time release_by; StopReason reason{}; };
-struct YieldWithdrawn { TaskId task; AllocationId allocation; };
-struct CheckpointAsked { TaskId task; AllocationId allocation; std::int32_t missed = 0; };
+struct YieldAsked {
+  TaskId task;
+  AllocationId allocation;
+  ReleaseMode mode{};
+  Time release_by;
+  StopReason reason{};
+};
+struct YieldWithdrawn {
+  TaskId task;
+  AllocationId allocation;
+};
+struct CheckpointAsked {
+  TaskId task;
+  AllocationId allocation;
+  std::int32_t missed = 0;
+};
 // SIGTERM, or for a replica: leave the gateway, serve what was begun, stop.
-struct StopAsked { TaskId task; AllocationId allocation; StopReason reason{}; Time kill_at; };
-struct KillAsked { TaskId task; AllocationId allocation; StopReason reason{}; };
-struct BackoffEnded { TaskId task; };
-struct ReplicaAdded { ServiceId service; TaskId task; std::string why; };
-struct ReplicaDropped { ServiceId service; TaskId task; std::string why; };   // one not yet placed
-struct RolesAssigned { std::vector<DeviceId> guard; std::vector<DeviceId> buffer; };  // sorted
-struct DeviceExcluded { DeviceId device; MiB foreign{0}; };
-struct DeviceReadmitted { DeviceId device; };
-struct WaitReasonChanged { ShapeId shape; WaitCode code{}; };
-struct ConditionChanged { std::string condition; bool active = false; std::string detail; };
-struct PreemptRetryScheduled { ShapeId shape; Time at; };
+struct StopAsked {
+  TaskId task;
+  AllocationId allocation;
+  StopReason reason{};
+  Time kill_at;
+};
+struct KillAsked {
+  TaskId task;
+  AllocationId allocation;
+  StopReason reason{};
+};
+struct BackoffEnded {
+  TaskId task;
+};
+struct ReplicaAdded {
+  ServiceId service;
+  TaskId task;
+  std::string why;
+};
+struct ReplicaDropped {
+  ServiceId service;
+  TaskId task;
+  std::string why;
+};  // one not yet placed
+struct RolesAssigned {
+  std::vector<DeviceId> guard;
+  std::vector<DeviceId> buffer;
+};  // sorted
+struct DeviceExcluded {
+  DeviceId device;
+  MiB foreign{0};
+};
+struct DeviceReadmitted {
+  DeviceId device;
+};
+struct WaitReasonChanged {
+  ShapeId shape;
+  WaitCode code{};
+};
+struct ConditionChanged {
+  std::string condition;
+  bool active = false;
+  std::string detail;
+};
+struct PreemptRetryScheduled {
+  ShapeId shape;
+  Time at;
+};
 
-using Decision = std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned,
-    PreemptionDropped, YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked,
-    BackoffEnded, ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
-    WaitReasonChanged, ConditionChanged, PreemptRetryScheduled>;
+using Decision =
+    std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
+                 YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked, BackoffEnded,
+                 ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
+                 WaitReasonChanged, ConditionChanged, PreemptRetryScheduled>;
 
 // ---- actions -------------------------------------------------------------------------------
 
@@ -147,7 +310,7 @@ using Decision = std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionP
 struct StartTask {
   AllocationId allocation;
   TaskId task;
-  ServiceId service;               // none for a training task
+  ServiceId service;  // none for a training task
   std::string name;
   std::string launch;
   Owner owner;
@@ -155,15 +318,34 @@ struct StartTask {
   std::vector<std::string> devices;  // UUIDs
   std::vector<Slot> slots;
   std::string node;
-  std::string restore_from;        // newest durable checkpoint, may be empty
+  std::string restore_from;  // newest durable checkpoint, may be empty
 };
-struct AskYield { AllocationId allocation; ReleaseMode mode{}; Time by; };
-struct WithdrawYield { AllocationId allocation; };
-struct AskCheckpoint { AllocationId allocation; };
-struct StopTask { AllocationId allocation; Time kill_at; };
-struct KillTask { AllocationId allocation; };
+// After a restart: this ran. A backend that finds nothing of it reports TaskExited.
+struct AdoptTask {
+  AllocationId allocation;
+  std::string node;
+};
+struct AskYield {
+  AllocationId allocation;
+  ReleaseMode mode{};
+  Time by;
+};
+struct WithdrawYield {
+  AllocationId allocation;
+};
+struct AskCheckpoint {
+  AllocationId allocation;
+};
+struct StopTask {
+  AllocationId allocation;
+  Time kill_at;
+};
+struct KillTask {
+  AllocationId allocation;
+};
 
-using Action = std::variant<StartTask, AskYield, WithdrawYield, AskCheckpoint, StopTask, KillTask>;
+using Action =
+    std::variant<StartTask, AdoptTask, AskYield, WithdrawYield, AskCheckpoint, StopTask, KillTask>;
 
 [[nodiscard]] AllocationId allocation_of(const Action& action);
 // The stamp of a backend's report; nullptr for facts that are not sequenced.

@@ -11,21 +11,35 @@
 
 #define NEAP_EXPAND_(x) x
 #define NEAP_F1_(a) visitor(#a, self.a);
-#define NEAP_F2_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F1_(__VA_ARGS__))
-#define NEAP_F3_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F2_(__VA_ARGS__))
-#define NEAP_F4_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F3_(__VA_ARGS__))
-#define NEAP_F5_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F4_(__VA_ARGS__))
-#define NEAP_F6_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F5_(__VA_ARGS__))
-#define NEAP_F7_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F6_(__VA_ARGS__))
-#define NEAP_F8_(a, ...) visitor(#a, self.a); NEAP_EXPAND_(NEAP_F7_(__VA_ARGS__))
+#define NEAP_F2_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F1_(__VA_ARGS__))
+#define NEAP_F3_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F2_(__VA_ARGS__))
+#define NEAP_F4_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F3_(__VA_ARGS__))
+#define NEAP_F5_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F4_(__VA_ARGS__))
+#define NEAP_F6_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F5_(__VA_ARGS__))
+#define NEAP_F7_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F6_(__VA_ARGS__))
+#define NEAP_F8_(a, ...) \
+  visitor(#a, self.a);   \
+  NEAP_EXPAND_(NEAP_F7_(__VA_ARGS__))
 #define NEAP_PICK_(_1, _2, _3, _4, _5, _6, _7, _8, NAME, ...) NAME
 // Up to eight fields a row; a type with more takes several NEAP_ROWs inside NEAP_FIELDS_BEGIN/END.
-#define NEAP_ROW(...)                                                                       \
-  NEAP_EXPAND_(NEAP_PICK_(__VA_ARGS__, NEAP_F8_, NEAP_F7_, NEAP_F6_, NEAP_F5_, NEAP_F4_,    \
-                          NEAP_F3_, NEAP_F2_, NEAP_F1_)(__VA_ARGS__))
-#define NEAP_FIELDS_BEGIN(Type)                                 \
-  template <class Visitor, class Self>                          \
-    requires std::same_as<std::remove_const_t<Self>, Type>      \
+#define NEAP_ROW(...)                                                                              \
+  NEAP_EXPAND_(NEAP_PICK_(__VA_ARGS__, NEAP_F8_, NEAP_F7_, NEAP_F6_, NEAP_F5_, NEAP_F4_, NEAP_F3_, \
+                          NEAP_F2_, NEAP_F1_)(__VA_ARGS__))
+#define NEAP_FIELDS_BEGIN(Type)                          \
+  template <class Visitor, class Self>                   \
+  requires std::same_as<std::remove_const_t<Self>, Type> \
   void visit_fields([[maybe_unused]] Visitor& visitor, [[maybe_unused]] Self& self) {
 #define NEAP_FIELDS_END }
 #define NEAP_FIELDS(Type, ...) NEAP_FIELDS_BEGIN(Type) NEAP_ROW(__VA_ARGS__) NEAP_FIELDS_END
@@ -34,31 +48,31 @@ namespace neap {
 
 NEAP_FIELDS(TierSpec, name, weight, purpose)
 NEAP_FIELDS_BEGIN(PreemptSpec)
-  NEAP_ROW(enabled, only_at_checkpoint, break_glass, checkpoint_interval, grace, term_grace)
-  NEAP_ROW(guard_reclaim, fixed_cost, protect_min, budget_per_day, rounds, missed_checkpoints)
+NEAP_ROW(enabled, only_at_checkpoint, break_glass, checkpoint_interval, grace, term_grace)
+NEAP_ROW(guard_reclaim, fixed_cost, protect_min, budget_per_day, rounds, missed_checkpoints)
 NEAP_FIELDS_END
 NEAP_FIELDS(ScaleSpec, up_above, up_for, down_below, down_for, stale_after)
 NEAP_FIELDS(PrefilterSpec, out_above, back_below, back_after)
 NEAP_FIELDS_BEGIN(PoolSpec)
-  NEAP_ROW(name, total_gpus, inference_guard_min, elastic_buffer, preempt, scale, prefilter, tiers)
-  NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts)
+NEAP_ROW(name, total_gpus, inference_guard_min, elastic_buffer, preempt, scale, prefilter, tiers)
+NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts)
 NEAP_FIELDS_END
 NEAP_FIELDS(DeviceSpec, uuid, model, memory, dedicated)
 NEAP_FIELDS(NodeSpec, name, fault_domain, devices)
 NEAP_FIELDS(Request, count, share, memory, models, trust_domain)
 NEAP_FIELDS_BEGIN(ContractSpec)
-  NEAP_ROW(sdk, signals, watch, on_demand, interval, save, stall, drain)
-  NEAP_ROW(release, restore)
+NEAP_ROW(sdk, signals, watch, on_demand, interval, save, stall, drain)
+NEAP_ROW(release, restore)
 NEAP_FIELDS_END
 NEAP_FIELDS(DayWindow, from, to)
 NEAP_FIELDS(Owner, uid, gid, user)
 NEAP_FIELDS_BEGIN(TaskSpec)
-  NEAP_ROW(name, team, tier, request, contract, interruptible, predictable, delay_tolerance)
-  NEAP_ROW(work, deadline, windows, baseline, owner, launch)
+NEAP_ROW(name, team, tier, request, contract, interruptible, predictable, delay_tolerance)
+NEAP_ROW(work, deadline, windows, baseline, owner, launch)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ServiceSpec)
-  NEAP_ROW(name, team, tier, request, min_replicas, max_replicas, concurrency, slo_first_byte)
-  NEAP_ROW(scale, start_timeout, drain_timeout, baseline, owner, launch)
+NEAP_ROW(name, team, tier, request, min_replicas, max_replicas, concurrency, slo_first_byte)
+NEAP_ROW(scale, start_timeout, drain_timeout, baseline, owner, launch)
 NEAP_FIELDS_END
 
 NEAP_FIELDS(ReportStamp, source, epoch, sequence)

@@ -177,9 +177,14 @@ void refresh_timer(PoolState& state, const TaskState& task) {
         at = task.placed_at + state.service(task.service).spec.start_timeout;
       }
       break;
-    case Phase::yielding: at = task.yield_by + state.spec.preempt.grace; break;
-    case Phase::stopping: at = task.kill_at; break;
-    default: break;
+    case Phase::yielding:
+      at = task.yield_by + state.spec.preempt.grace;
+      break;
+    case Phase::stopping:
+      at = task.kill_at;
+      break;
+    default:
+      break;
   }
   set_timer(state, TimerKind::task, task.id.value, at);
 }
@@ -317,7 +322,8 @@ bool index_is_current(const PoolState& state) {
   for (std::size_t m = 0; m < a.models.size(); ++m) {
     const ModelIndex& x = a.models[m];
     const ModelIndex& y = b.models[m];
-    if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable) return false;
+    if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable)
+      return false;
     for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
       const std::size_t n = std::max(x.whole[slot].size(), y.whole[slot].size());
       for (std::size_t f = 0; f < n; ++f) {

@@ -30,7 +30,7 @@ struct ModelIndex {
   // partial[role]: partly used devices, by free share, then by free memory.
   using ByMemory = std::set<std::pair<std::int64_t, std::uint32_t>>;
   std::array<std::map<std::int64_t, ByMemory>, role_count> partial;
-  std::array<std::uint32_t, role_count> usable{};             // usable devices
+  std::array<std::uint32_t, role_count> usable{};  // usable devices
   bool operator==(const ModelIndex&) const = default;
 };
 
@@ -62,17 +62,18 @@ struct PoolIndex {
   std::uint32_t usable_shared = 0;                  // usable devices outside the dedicated part
   std::uint32_t training_on_guard = 0;              // guard devices with training tenants
 
-  std::vector<std::set<QueueKey>> waiting;  // by shape: those that could start now if there were room
+  std::vector<std::set<QueueKey>>
+      waiting;  // by shape: those that could start now if there were room
   IdSet waiting_shapes;
   std::set<TimerKey> timers;
-  std::unordered_map<std::uint64_t, Time> timer_of;  // kind << 32 | id
+  std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
   std::unordered_map<std::string, TaskId> task_names;        // not ended
   std::unordered_map<std::string, ServiceId> service_names;  // not removed
   std::unordered_map<std::string, NodeId> node_names;
-  std::unordered_map<AllocationId, TaskId> allocations;      // holding devices
-  std::unordered_map<TaskId, TaskId> plan_of_victim;         // victim -> the plan's task
-  std::set<std::pair<Time, TaskId>> ended;                   // oldest first
+  std::unordered_map<AllocationId, TaskId> allocations;  // holding devices
+  std::unordered_map<TaskId, TaskId> plan_of_victim;     // victim -> the plan's task
+  std::set<std::pair<Time, TaskId>> ended;               // oldest first
   std::map<std::tuple<TierId, std::uint8_t>, std::uint32_t> running_by_tier;  // (tier, purpose)
   VictimBounds victims;
 

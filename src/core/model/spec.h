@@ -25,16 +25,16 @@ struct TierSpec {
 struct PreemptSpec {
   bool enabled = true;
   bool only_at_checkpoint = true;
-  bool break_glass = false;               // killing for capacity; its lost work <= one interval
+  bool break_glass = false;  // killing for capacity; its lost work <= one interval
   Micros checkpoint_interval = minutes(10);
-  Micros grace = seconds(60);             // after a yield's time, before SIGTERM
-  Micros term_grace = seconds(30);        // after SIGTERM, before SIGKILL
-  Micros guard_reclaim = seconds(30);     // reclaim_within when short of the guard floor
+  Micros grace = seconds(60);                   // after a yield's time, before SIGTERM
+  Micros term_grace = seconds(30);              // after SIGTERM, before SIGKILL
+  Micros guard_reclaim = seconds(30);           // reclaim_within when short of the guard floor
   std::int64_t fixed_cost = 3'600'000'000'000;  // milli-GPU·µs per preemption: one device-hour
-  Micros protect_min = minutes(30);       // P_min
-  std::int32_t budget_per_day = 4;        // preemptions of one job
-  std::int32_t rounds = 2;                // A-evicts-B rounds within one checkpoint interval
-  std::int32_t missed_checkpoints = 3;    // then admission is revoked (D12)
+  Micros protect_min = minutes(30);             // P_min
+  std::int32_t budget_per_day = 4;              // preemptions of one job
+  std::int32_t rounds = 2;                      // A-evicts-B rounds within one checkpoint interval
+  std::int32_t missed_checkpoints = 3;          // then admission is revoked (D12)
 };
 
 // Replica scaling (SPEC D5, S13). Ppm of the capacity of the ready replicas in use.
@@ -82,11 +82,11 @@ struct NodeSpec {
 
 // What one task asks of devices.
 struct Request {
-  std::int32_t count = 1;                // devices; more than a node holds makes it span nodes
-  MilliGpu share = whole_device;         // of each device, 1..1000
-  MiB memory{0};                         // of each device; 0 with a whole share = all of it
-  std::vector<std::string> models;       // allowed device models, sorted; empty = any
-  std::string trust_domain;              // A6: devices are shared only inside one
+  std::int32_t count = 1;           // devices; more than a node holds makes it span nodes
+  MilliGpu share = whole_device;    // of each device, 1..1000
+  MiB memory{0};                    // of each device; 0 with a whole share = all of it
+  std::vector<std::string> models;  // allowed device models, sorted; empty = any
+  std::string trust_domain;         // A6: devices are shared only inside one
   bool operator==(const Request&) const = default;
 };
 
@@ -95,13 +95,13 @@ struct ContractSpec {
   bool sdk = false;
   bool signals = false;
   bool watch = false;
-  bool on_demand = false;               // can checkpoint when asked, not only at its interval
-  Micros interval{0};                   // declared checkpoint interval; 0 = none declared
-  Micros save = seconds(10);            // k
-  Micros stall = seconds(10);           // training stops this long at a boundary
-  Micros drain = seconds(5);            // s
-  Micros release = seconds(5);          // τ: from yield to freed memory
-  Micros restore = seconds(180);        // R
+  bool on_demand = false;         // can checkpoint when asked, not only at its interval
+  Micros interval{0};             // declared checkpoint interval; 0 = none declared
+  Micros save = seconds(10);      // k
+  Micros stall = seconds(10);     // training stops this long at a boundary
+  Micros drain = seconds(5);      // s
+  Micros release = seconds(5);    // τ: from yield to freed memory
+  Micros restore = seconds(180);  // R
 
   [[nodiscard]] bool any() const { return sdk || signals || watch; }
 };
@@ -126,9 +126,9 @@ struct TaskSpec {
   Request request;
   ContractSpec contract;
   bool interruptible = true;
-  bool predictable = true;                 // memory and compute are declared or profiled
-  Micros delay_tolerance = hours(1);       // A4: how long it may stand still when preempted
-  std::optional<Micros> work;              // device-holding time it needs in all, if known
+  bool predictable = true;            // memory and compute are declared or profiled
+  Micros delay_tolerance = hours(1);  // A4: how long it may stand still when preempted
+  std::optional<Micros> work;         // device-holding time it needs in all, if known
   std::optional<Time> deadline;
   std::vector<DayWindow> windows;
   std::string baseline;
@@ -140,12 +140,12 @@ struct ServiceSpec {
   std::string name;
   std::string team;
   std::string tier;
-  Request request;                         // of one replica
+  Request request;  // of one replica
   std::int32_t min_replicas = 1;
   std::int32_t max_replicas = 1;
-  std::int32_t concurrency = 1;            // requests one replica serves at once
+  std::int32_t concurrency = 1;  // requests one replica serves at once
   std::optional<Micros> slo_first_byte;
-  std::optional<ScaleSpec> scale;          // the pool's when absent
+  std::optional<ScaleSpec> scale;  // the pool's when absent
   Micros start_timeout = minutes(10);
   Micros drain_timeout = seconds(60);
   std::string baseline;

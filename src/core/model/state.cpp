@@ -165,16 +165,16 @@ std::int64_t held_milli(const TaskState& task) {
 // ---- names -----------------------------------------------------------------------------------
 
 std::string_view name_of(Phase phase) {
-  constexpr std::array<std::string_view, 9> names{"waiting",  "starting", "running",
-                                                  "yielding", "stopping", "finished",
+  constexpr std::array<std::string_view, 9> names{"waiting",  "starting",  "running",
+                                                  "yielding", "stopping",  "finished",
                                                   "failed",   "cancelled", "refused"};
   return names[static_cast<std::size_t>(phase)];
 }
 
 std::string_view name_of(WaitCode code) {
   constexpr std::array<std::string_view, 14> names{
-      "none",       "not_considered",    "no_such_device", "compute", "memory",
-      "whole_devices", "fragmented",     "guard",          "buffer",  "victims_protected",
+      "none",          "not_considered", "no_such_device", "compute",       "memory",
+      "whole_devices", "fragmented",     "guard",          "buffer",        "victims_protected",
       "yield_pending", "paused",         "backoff",        "dedicated_full"};
   return names[static_cast<std::size_t>(code)];
 }
@@ -186,8 +186,9 @@ std::string_view name_of(ReleaseMode mode) {
 
 std::string_view name_of(StopReason reason) {
   constexpr std::array<std::string_view, 9> names{
-      "none",          "cancelled",       "scaled_down", "preempted",        "guard_restored",
-      "contract_breach", "device_failed", "unhealthy",   "admission_revoked"};
+      "none",          "cancelled",      "scaled_down",
+      "preempted",     "guard_restored", "contract_breach",
+      "device_failed", "unhealthy",      "admission_revoked"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -207,10 +208,10 @@ namespace {
 
 // The scalar and short parts, in one list for the codec; tasks, maps and plans follow by hand.
 template <class Visitor, class State>
-void visit_scalars(Visitor& visitor, State& self) {
-  NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, models)
-  NEAP_ROW(services, shapes, wait_codes, preempt_retry_at, pause, next_allocation, guard_retry_at)
-}
+void visit_scalars(Visitor& visitor, State& self){
+    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, models)
+        NEAP_ROW(services, shapes, wait_codes, preempt_retry_at, pause, next_allocation,
+                 guard_retry_at)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.
@@ -258,9 +259,9 @@ Result<PoolState> decode_snapshot(std::string_view bytes) {
   std::uint32_t version = 0;
   in.get(version);
   if (in.failed() || version != codec_version) {
-    return fail(ErrorCode::invalid_argument,
-                "this snapshot has version " + std::to_string(version) + ", expected " +
-                    std::to_string(codec_version));
+    return fail(ErrorCode::invalid_argument, "this snapshot has version " +
+                                                 std::to_string(version) + ", expected " +
+                                                 std::to_string(codec_version));
   }
   PoolState state;
   visit_scalars(in, state);

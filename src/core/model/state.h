@@ -60,7 +60,7 @@ struct NodeState {
   DomainId domain;
   bool up = true;
   bool reachable = true;
-  DeviceId first;           // its devices are first .. first + count - 1
+  DeviceId first;  // its devices are first .. first + count - 1
   std::int32_t count = 0;
 };
 
@@ -74,7 +74,15 @@ struct ModelState {
 // ---- tasks -------------------------------------------------------------------------------------
 
 enum class Phase : std::uint8_t {
-  waiting, starting, running, yielding, stopping, finished, failed, cancelled, refused
+  waiting,
+  starting,
+  running,
+  yielding,
+  stopping,
+  finished,
+  failed,
+  cancelled,
+  refused
 };
 [[nodiscard]] constexpr bool has_ended(Phase p) { return p >= Phase::finished; }
 [[nodiscard]] constexpr bool holds_devices(Phase p) {
@@ -105,20 +113,20 @@ struct TaskState {
   TierId tier;
   Purpose purpose{};
   ShapeId shape;
-  ServiceId service;           // of a replica
+  ServiceId service;  // of a replica
   bool dedicated = false, releasable = false;
   Phase phase = Phase::waiting;
   Time submitted, phase_since;
-  Time not_before;             // waits out a backoff until then
+  Time not_before;  // waits out a backoff until then
 
-  AllocationId allocation;     // the current one, or the last
+  AllocationId allocation;  // the current one, or the last
   std::vector<Slot> slots;
   Time placed_at, started_at, ready_at;
   bool ready = false;
   std::uint32_t report_epoch = 0;
   std::uint64_t report_sequence = 0;
-  Time first_started;          // 0 until then: mean wait is first_started - submitted
-  Micros waited{0};            // in all, every time it waited
+  Time first_started;  // 0 until then: mean wait is first_started - submitted
+  Micros waited{0};    // in all, every time it waited
 
   // Progress. `captured` is the instant of this allocation whose state is durable (its start
   // until the first checkpoint); `done` the device-holding time that earlier ones made durable.
@@ -128,21 +136,21 @@ struct TaskState {
   Micros done{0};
   bool on_demand_seen = false;
   Micros seen_save{0}, seen_stall{0}, seen_restore{0};  // decaying high-water marks; 0 = unseen
-  Micros lost{0};              // work lost in all, as device-holding time
-  std::int32_t missed = 0;     // checkpoints overdue in a row
+  Micros lost{0};                                       // work lost in all, as device-holding time
+  std::int32_t missed = 0;                              // checkpoints overdue in a row
   Time checkpoint_due = Time::never();
 
   std::int32_t preemptions = 0;
   std::int32_t preemptions_today = 0;
   std::int64_t preemption_day = 0;
-  std::int32_t restarts = 0;   // after failures, in a row
+  std::int32_t restarts = 0;  // after failures, in a row
   ReleaseMode yield_mode{};
-  Time yield_by;               // p95 of its release; the grace follows
+  Time yield_by;  // p95 of its release; the grace follows
   Time kill_at = Time::never();
   StopReason stop_reason = StopReason::none;
 
   std::int32_t exit_code = 0, exit_signal = 0;
-  std::string detail;          // why it was refused or failed
+  std::string detail;  // why it was refused or failed
 };
 
 struct ServiceState {
@@ -155,14 +163,14 @@ struct ServiceState {
   Time last_sample = Time::never();
   Time above_since = Time::never(), below_since = Time::never();
   std::optional<std::int64_t> in_use;
-  std::int32_t failures = 0;     // starts in a row that ended unasked
+  std::int32_t failures = 0;  // starts in a row that ended unasked
 };
 
 // Devices claimed for a waiting task, and who was asked to leave them.
 struct Plan {
   TaskId task;
   std::vector<Slot> slots;
-  std::vector<Victim> victims;   // those that have not released yet
+  std::vector<Victim> victims;  // those that have not released yet
   Time made, needed_by;
 };
 
@@ -181,7 +189,7 @@ class TaskTable {
   TaskState& add();  // takes the next id
   [[nodiscard]] TaskState* find(TaskId id);
   [[nodiscard]] const TaskState* find(TaskId id) const;
-  [[nodiscard]] TaskState& at(TaskId id);              // checked
+  [[nodiscard]] TaskState& at(TaskId id);  // checked
   [[nodiscard]] const TaskState& at(TaskId id) const;
   void forget(TaskId id);
   [[nodiscard]] TaskId next_id() const { return TaskId(next_); }
@@ -225,8 +233,8 @@ struct PoolState {
 
   PoolSpec spec;
   bool configured = false;
-  Time now;                        // of the last record applied
-  std::uint64_t sequence = 0;      // of the last record applied
+  Time now;                    // of the last record applied
+  std::uint64_t sequence = 0;  // of the last record applied
   std::vector<NodeState> nodes;
   std::vector<DeviceState> devices;
   std::vector<std::string> domains;
@@ -234,13 +242,13 @@ struct PoolState {
   TaskTable tasks;
   std::vector<ServiceState> services;
   std::vector<Shape> shapes;
-  std::vector<WaitCode> wait_codes;       // by shape
-  std::vector<Time> preempt_retry_at;     // by shape
+  std::vector<WaitCode> wait_codes;    // by shape
+  std::vector<Time> preempt_retry_at;  // by shape
   std::map<TaskId, Plan> plans;
   Pause pause;
   std::map<std::string, std::string> conditions;  // active ones, with their detail
   std::uint64_t next_allocation = 0;
-  Time guard_retry_at = Time::never();    // training on guard devices could not be asked to yield
+  Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
 
   std::unique_ptr<PoolIndex> index;
 
@@ -261,7 +269,8 @@ struct PoolState {
 [[nodiscard]] std::optional<NodeId> find_node(const PoolState& state, std::string_view name);
 // The newest task of this name, if it has not ended; and the live service of this name.
 [[nodiscard]] std::optional<TaskId> find_live_task(const PoolState& state, std::string_view name);
-[[nodiscard]] std::optional<ServiceId> find_live_service(const PoolState& state, std::string_view name);
+[[nodiscard]] std::optional<ServiceId> find_live_service(const PoolState& state,
+                                                         std::string_view name);
 
 // Remaining work W of a task that runs or waits; nothing when it is not known.
 [[nodiscard]] std::optional<Micros> remaining_work(const TaskState& task, Time now);
@@ -274,24 +283,24 @@ struct PoolState {
 [[nodiscard]] Result<PoolState> decode_snapshot(std::string_view bytes);
 
 NEAP_FIELDS_BEGIN(DeviceState)
-  NEAP_ROW(node, index, uuid, model, memory, health, health_detail, excluded)
-  NEAP_ROW(foreign, foreign_low_since, role)
+NEAP_ROW(node, index, uuid, model, memory, health, health_detail, excluded)
+NEAP_ROW(foreign, foreign_low_since, role)
 NEAP_FIELDS_END
 NEAP_FIELDS(NodeState, name, domain, up, reachable, first, count)
 NEAP_FIELDS(ModelState, name, memory, per_node)
 NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable)
 NEAP_FIELDS_BEGIN(TaskState)
-  NEAP_ROW(id, spec, tier, purpose, shape, service, dedicated, releasable)
-  NEAP_ROW(phase, submitted, phase_since, not_before, allocation, slots, placed_at, started_at)
-  NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, last_step)
-  NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
-  NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
-  NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
-  NEAP_ROW(exit_signal, detail)
+NEAP_ROW(id, spec, tier, purpose, shape, service, dedicated, releasable)
+NEAP_ROW(phase, submitted, phase_since, not_before, allocation, slots, placed_at, started_at)
+NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, last_step)
+NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
+NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
+NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
+NEAP_ROW(exit_signal, detail)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ServiceState)
-  NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
-  NEAP_ROW(below_since, in_use, failures)
+NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
+NEAP_ROW(below_since, in_use, failures)
 NEAP_FIELDS_END
 NEAP_FIELDS(Plan, task, slots, victims, made, needed_by)
 NEAP_FIELDS(Pause, active, by, why, since)

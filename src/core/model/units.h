@@ -22,11 +22,15 @@ struct Quantity {
   constexpr Quantity operator*(std::int64_t k) const { return Quantity(value * k); }
   constexpr Quantity operator/(std::int64_t k) const { return Quantity(value / k); }
   constexpr Quantity operator-() const { return Quantity(-value); }
-  constexpr Quantity& operator+=(Quantity o) { value += o.value; return *this; }
-  constexpr Quantity& operator-=(Quantity o) { value -= o.value; return *this; }
-  static constexpr Quantity max() {
-    return Quantity(std::numeric_limits<std::int64_t>::max());
+  constexpr Quantity& operator+=(Quantity o) {
+    value += o.value;
+    return *this;
   }
+  constexpr Quantity& operator-=(Quantity o) {
+    value -= o.value;
+    return *this;
+  }
+  static constexpr Quantity max() { return Quantity(std::numeric_limits<std::int64_t>::max()); }
 };
 
 using Micros = Quantity<struct MicrosTag>;      // a length of time in µs
@@ -64,9 +68,7 @@ struct Id {
   constexpr Id() = default;
   constexpr explicit Id(Rep v) : value(v) {}
   constexpr auto operator<=>(const Id&) const = default;
-  [[nodiscard]] constexpr bool valid() const {
-    return value != std::numeric_limits<Rep>::max();
-  }
+  [[nodiscard]] constexpr bool valid() const { return value != std::numeric_limits<Rep>::max(); }
   static constexpr Id none() { return Id(); }
 };
 
@@ -77,8 +79,8 @@ using ModelId = Id<struct ModelIdTag, std::uint16_t>;    // device model, such a
 using TaskId = Id<struct TaskIdTag>;                     // grows with submission, never used again
 using ServiceId = Id<struct ServiceIdTag>;
 using TeamId = Id<struct TeamIdTag, std::uint16_t>;
-using TierId = Id<struct TierIdTag, std::uint8_t>;       // 0 = the heaviest tier
-using ShapeId = Id<struct ShapeIdTag>;                   // interned request, see requests.h
+using TierId = Id<struct TierIdTag, std::uint8_t>;  // 0 = the heaviest tier
+using ShapeId = Id<struct ShapeIdTag>;              // interned request, see requests.h
 // One placement of one task: what backends and the ledger speak of. Never used again.
 using AllocationId = Id<struct AllocationIdTag, std::uint64_t>;
 

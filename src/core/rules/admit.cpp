@@ -7,9 +7,8 @@ namespace neap {
 namespace {
 
 bool allows(const Request& request, const ModelState& model) {
-  return request.models.empty() ||
-         std::find(request.models.begin(), request.models.end(), model.name) !=
-             request.models.end();
+  return request.models.empty() || std::find(request.models.begin(), request.models.end(),
+                                             model.name) != request.models.end();
 }
 
 bool has_dedicated_devices(const PoolState& state) {

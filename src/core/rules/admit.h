@@ -13,7 +13,8 @@ struct Admission {
   bool admitted = false;
   bool dedicated = false;
   bool releasable = false;  // can be placed on lendable devices
-  std::string condition;    // the one that failed: "interruptible", "predictable", "delay_tolerance", "baseline"
+  std::string condition;  // the one that failed: "interruptible", "predictable", "delay_tolerance",
+                          // "baseline"
   std::string detail;
 };
 [[nodiscard]] Admission admit(const PoolState& state, const TaskState& task);

@@ -18,9 +18,8 @@ std::vector<ModelId> allowed_models(const PoolState& state, const Shape& shape) 
   for (std::uint16_t m = 0; m < state.models.size(); ++m) {
     const ModelState& model = state.models[m];
     if (model.memory < request.memory) continue;
-    if (!request.models.empty() &&
-        std::find(request.models.begin(), request.models.end(), model.name) ==
-            request.models.end()) {
+    if (!request.models.empty() && std::find(request.models.begin(), request.models.end(),
+                                             model.name) == request.models.end()) {
       continue;
     }
     out.push_back(ModelId(m));
@@ -200,7 +199,8 @@ WaitCode diagnose(const PoolState& state, const Shape& shape) {
   const auto models = allowed_models(state, shape);
   for (const ModelId m : models) {
     const ModelIndex& index = state.index->models[m.value];
-    for (std::size_t r = 0; r < role_count; ++r) usable += (roles & (1U << r)) != 0 ? index.usable[r] : 0;
+    for (std::size_t r = 0; r < role_count; ++r)
+      usable += (roles & (1U << r)) != 0 ? index.usable[r] : 0;
     free_whole = std::max(free_whole, index.free_whole[mask_slot(roles)]);
   }
   if (shape.purpose != Purpose::inference && !shape.dedicated) {
@@ -221,7 +221,7 @@ WaitCode diagnose(const PoolState& state, const Shape& shape) {
     return short_of(state, shape);
   }
   return free_whole >= static_cast<std::uint32_t>(shape.request.count) ? WaitCode::fragmented
-                                                                      : WaitCode::whole_devices;
+                                                                       : WaitCode::whole_devices;
 }
 
 }  // namespace
@@ -239,9 +239,9 @@ std::vector<std::uint8_t> role_stages(const Shape& shape) {
 std::uint8_t allowed_roles(const Shape& shape) { return role_stages(shape).back(); }
 
 Take take_of(const PoolState& state, const Request& request, MiB capacity) {
-  const bool alone = request.share == whole_device ||
-                     request.memory.value * all_ppm.value >
-                         capacity.value * state.spec.prefilter.out_above.value;
+  const bool alone =
+      request.share == whole_device ||
+      request.memory.value * all_ppm.value > capacity.value * state.spec.prefilter.out_above.value;
   if (alone) return {whole_device, std::max(request.memory, MiB(1))};
   return {request.share, request.memory};
 }

@@ -25,7 +25,7 @@ struct DeviceRoom {
   MiB memory{0};
   MiB capacity{0};
   Role role = Role::core;
-  bool allowed = false;      // usable, of an allowed model and role, and shareable if need be
+  bool allowed = false;        // usable, of an allowed model and role, and shareable if need be
   std::int32_t strangers = 0;  // tenants of another trust domain; none may remain (A6)
 };
 
@@ -53,13 +53,14 @@ struct Take {
                                               std::uint8_t roles);
 
 struct Placement {
-  std::vector<Slot> slots;           // empty: it does not fit now
-  WaitCode why = WaitCode::none;     // then this is what is short
+  std::vector<Slot> slots;        // empty: it does not fit now
+  WaitCode why = WaitCode::none;  // then this is what is short
 };
 [[nodiscard]] Placement place(const PoolState& state, const Shape& shape);
 
 // The devices of a request that spans nodes, as (devices per node, nodes, remainder): whole
-// nodes of `per_node` devices and one node for the rest. A request that fits a node is (count, 1, 0).
+// nodes of `per_node` devices and one node for the rest. A request that fits a node is (count, 1,
+// 0).
 struct Split {
   std::int32_t per_node = 0;
   std::int32_t nodes = 0;

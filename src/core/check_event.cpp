@@ -1,0 +1,248 @@
+// Refuses what the state forbids, before it becomes a record.
+#include <algorithm>
+
+#include "core/apply_parts.h"
+#include "core/engine.h"
+#include "core/rules/admit.h"
+
+namespace neap {
+
+namespace {
+
+constexpr std::size_t most_tiers = 64;
+constexpr std::size_t most_devices_per_node = 64;
+
+Result<void> refuse(ErrorCode code, std::string message, std::string field = {}) {
+  return fail(code, std::move(message), std::move(field));
+}
+
+class EventChecker {
+ public:
+  explicit EventChecker(const PoolState& state) : state_(state) {}
+
+  Result<void> operator()(const PoolConfigured& e) const {
+    const PoolSpec& spec = e.spec;
+    if (spec.tiers.empty() || spec.tiers.size() > most_tiers) {
+      return refuse(ErrorCode::invalid_argument, "a pool has 1 to 64 tiers", "priority_tiers");
+    }
+    if (spec.inference_guard_min < 0 || spec.elastic_buffer < 0 || spec.total_gpus < 0) {
+      return refuse(ErrorCode::invalid_argument, "counts of devices are 0 or more", "pool");
+    }
+    if (spec.total_gpus > 0 && spec.inference_guard_min > spec.total_gpus) {
+      return refuse(ErrorCode::invalid_argument,
+                    "a guard of " + std::to_string(spec.inference_guard_min) +
+                        " devices is more than the " + std::to_string(spec.total_gpus) +
+                        " of this file's total_gpus",
+                    "pool.inference_guard_min");
+    }
+    const auto heavier = [](const TierSpec& a, const TierSpec& b) { return a.weight > b.weight; };
+    if (!std::is_sorted(spec.tiers.begin(), spec.tiers.end(), heavier)) {
+      return refuse(ErrorCode::invalid_argument, "tiers are sorted by weight", "priority_tiers");
+    }
+    return tiers_stay(spec);
+  }
+
+  Result<void> operator()(const NodeJoined& e) const {
+    if (e.spec.name.empty() || e.spec.devices.empty() ||
+        e.spec.devices.size() > most_devices_per_node) {
+      return refuse(ErrorCode::invalid_argument, "a node has a name and 1 to 64 devices", "nodes");
+    }
+    for (const DeviceSpec& device : e.spec.devices) {
+      if (device.memory <= MiB(0) || device.model.empty()) {
+        return refuse(ErrorCode::invalid_argument, "a device has a model and memory", "nodes");
+      }
+    }
+    const auto known = find_node(state_, e.spec.name);
+    return known ? same_devices(*known, e.spec) : Result<void>{};
+  }
+
+  Result<void> operator()(const NodeUnreachable& e) const { return known_node(e.node); }
+  Result<void> operator()(const NodeLost& e) const { return known_node(e.node); }
+  Result<void> operator()(const DeviceHealthChanged& e) const {
+    return known_device(e.node, e.index);
+  }
+  Result<void> operator()(const ForeignMemoryChanged& e) const {
+    if (e.used < MiB(0)) return refuse(ErrorCode::invalid_argument, "memory is 0 or more", "used");
+    return known_device(e.node, e.index);
+  }
+
+  Result<void> operator()(const TaskSubmitted& e) const {
+    if (auto named = check_new_name(e.spec.name); !named) return named;
+    if (auto tier = check_tier(e.spec.tier); !tier) return tl::unexpected(tier.error());
+    const TierId tier = *find_tier(state_.spec, e.spec.tier);
+    if (state_.tier(tier).purpose == Purpose::inference) {
+      return refuse(ErrorCode::invalid_argument,
+                    "tier " + e.spec.tier + " is for services; a task names a training tier",
+                    "tier");
+    }
+    return check_request(state_, e.spec.request);
+  }
+
+  Result<void> operator()(const TaskCancelRequested& e) const {
+    const auto task = find_live_task(state_, e.name);
+    if (!task) return refuse(ErrorCode::not_found, "no task " + e.name + " waits or runs");
+    if (state_.tasks.at(*task).service.valid()) {
+      return refuse(ErrorCode::conflict,
+                    e.name + " is a replica of a service: scale the service instead");
+    }
+    return {};
+  }
+
+  Result<void> operator()(const ServiceSubmitted& e) const {
+    if (auto named = check_new_name(e.spec.name); !named) return named;
+    if (auto tier = check_tier(e.spec.tier); !tier) return tl::unexpected(tier.error());
+    const TierId tier = *find_tier(state_.spec, e.spec.tier);
+    if (state_.tier(tier).purpose != Purpose::inference) {
+      return refuse(ErrorCode::invalid_argument,
+                    "tier " + e.spec.tier + " is for training; a service names an inference tier",
+                    "tier");
+    }
+    if (auto counts = check_counts(e.spec.min_replicas, e.spec.max_replicas); !counts)
+      return counts;
+    if (e.spec.concurrency < 1) {
+      return refuse(ErrorCode::invalid_argument, "concurrency is 1 or more", "concurrency");
+    }
+    return check_request(state_, e.spec.request);
+  }
+
+  Result<void> operator()(const ServiceRemoveRequested& e) const { return known_service(e.name); }
+  Result<void> operator()(const ServiceScaled& e) const {
+    if (auto known = known_service(e.name); !known) return known;
+    return check_counts(e.min_replicas, e.max_replicas);
+  }
+  Result<void> operator()(const ServiceMeasured& e) const {
+    if (e.in_use && (*e.in_use < 0 || *e.in_use > 1'000'000'000)) {
+      return refuse(ErrorCode::invalid_argument, "requests in use are 0 to 10^9", "in_use");
+    }
+    return known_service(e.name);
+  }
+  Result<void> operator()(const PauseRequested&) const { return {}; }
+  Result<void> operator()(const ResumeRequested&) const { return {}; }
+  Result<void> operator()(const TimerFired&) const { return {}; }
+  Result<void> operator()(const RequestsServed& e) const { return live(e.allocation).map(ignore); }
+
+  template <class Report>
+  Result<void> operator()(const Report& e) const {
+    const auto task = live(e.stamp.source);
+    if (!task) return tl::unexpected(task.error());
+    const TaskState& t = state_.tasks.at(*task);
+    const bool next = e.stamp.epoch == t.report_epoch && e.stamp.sequence == t.report_sequence + 1;
+    const bool new_epoch = e.stamp.epoch > t.report_epoch && e.stamp.sequence == 1;
+    if (!next && !new_epoch) {
+      return refuse(ErrorCode::conflict, "report " + std::to_string(e.stamp.sequence) +
+                                             " of epoch " + std::to_string(e.stamp.epoch) +
+                                             " is not the next one of its source");
+    }
+    return {};
+  }
+
+ private:
+  static void ignore(TaskId /*task*/) {}
+
+  [[nodiscard]] Result<TaskId> live(AllocationId allocation) const {
+    const auto found = state_.index->allocations.find(allocation);
+    if (found == state_.index->allocations.end()) {
+      return fail(ErrorCode::not_found, "this allocation has ended or never was");
+    }
+    return found->second;
+  }
+
+  Result<void> known_node(const std::string& name) const {
+    if (find_node(state_, name)) return {};
+    return refuse(ErrorCode::not_found, "no node is called " + name);
+  }
+
+  Result<void> known_device(const std::string& node, std::int32_t index) const {
+    const auto id = find_node(state_, node);
+    if (!id) return refuse(ErrorCode::not_found, "no node is called " + node);
+    if (index >= 0 && index < state_.node(*id).count) return {};
+    return refuse(ErrorCode::not_found, "node " + node + " has no device " + std::to_string(index));
+  }
+
+  Result<void> known_service(const std::string& name) const {
+    if (find_live_service(state_, name)) return {};
+    return refuse(ErrorCode::not_found, "no service is called " + name);
+  }
+
+  Result<void> same_devices(NodeId id, const NodeSpec& spec) const {
+    const NodeState& node = state_.node(id);
+    bool same = static_cast<std::size_t>(node.count) == spec.devices.size();
+    for (std::int32_t i = 0; same && i < node.count; ++i) {
+      const DeviceState& d = state_.devices[node.first.value + static_cast<std::uint32_t>(i)];
+      const DeviceSpec& s = spec.devices[static_cast<std::size_t>(i)];
+      same = state_.models[d.model.value].name == s.model && d.memory == s.memory &&
+             (d.role == Role::dedicated) == s.dedicated;
+    }
+    if (same) return {};
+    return refuse(ErrorCode::conflict,
+                  "node " + spec.name + " is known with other devices; give it a new name");
+  }
+
+  // Tasks hold their tier's position: while any lives, tiers keep name and position.
+  Result<void> tiers_stay(const PoolSpec& spec) const {
+    Result<void> result;
+    state_.tasks.for_each([&](const TaskState& task) {
+      if (has_ended(task.phase) || !result) return;
+      if (find_tier(spec, task.spec.tier) != task.tier) {
+        result = refuse(
+            ErrorCode::conflict,
+            "tier " + task.spec.tier + " is in use by " + task.spec.name + " and cannot move or go",
+            "priority_tiers");
+      }
+    });
+    return result;
+  }
+
+  Result<void> check_tier(const std::string& name) const {
+    if (!state_.configured) return refuse(ErrorCode::unavailable, "the pool is not configured yet");
+    if (find_tier(state_.spec, name)) return {};
+    std::string known;
+    for (const TierSpec& tier : state_.spec.tiers) known += (known.empty() ? "" : ", ") + tier.name;
+    return refuse(ErrorCode::invalid_argument,
+                  "no tier is called \"" + name + "\"; the pool has: " + known, "tier");
+  }
+
+  static Result<void> check_counts(std::int32_t least, std::int32_t most) {
+    if (least < 0 || most < least || most > 10'000) {
+      return refuse(ErrorCode::invalid_argument,
+                    "replicas need 0 <= min <= max <= 10000, got " + std::to_string(least) +
+                        " and " + std::to_string(most),
+                    "replicas");
+    }
+    return {};
+  }
+
+  // One live task or service per name; replicas are called SERVICE.N.
+  Result<void> check_new_name(const std::string& name) const {
+    if (name.empty()) return refuse(ErrorCode::invalid_argument, "a name is needed", "name");
+    if (find_live_task(state_, name) || find_live_service(state_, name)) {
+      return refuse(ErrorCode::conflict, "the name " + name + " is taken by one that lives",
+                    "name");
+    }
+    const std::size_t dot = name.rfind('.');
+    if (dot != std::string::npos && find_live_service(state_, name.substr(0, dot))) {
+      return refuse(ErrorCode::conflict,
+                    "names that begin with \"" + name.substr(0, dot) +
+                        ".\" are those of the replicas of that service",
+                    "name");
+    }
+    for (const auto& [other, id] : state_.index->task_names) {
+      if (other.size() > name.size() && other[name.size()] == '.' && other.starts_with(name) &&
+          !state_.tasks.at(id).service.valid()) {
+        return refuse(ErrorCode::conflict, "task " + other + " has a replica's name of " + name,
+                      "name");
+      }
+    }
+    return {};
+  }
+
+  const PoolState& state_;
+};
+
+}  // namespace
+
+Result<void> check_event(const PoolState& state, const Event& event) {
+  return std::visit(EventChecker(state), event);
+}
+
+}  // namespace neap
