@@ -34,7 +34,8 @@ function(neap_test_executable target label)
   if(label STREQUAL "property")
     target_link_libraries(${target} PRIVATE neap_third_rapidcheck)
   endif()
-  target_compile_options(${target} PRIVATE ${NEAP_PCH_OPTIONS})
+  # -Wno-shadow: INSTANTIATE_TEST_SUITE_P declares `info` around the lambda that is given to it.
+  target_compile_options(${target} PRIVATE ${NEAP_PCH_OPTIONS} -Wno-shadow)
   target_precompile_headers(${target} REUSE_FROM neap_test_pch)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
