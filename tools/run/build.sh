@@ -8,7 +8,8 @@ build_preset() {
   shift
   folder="$(build_folder "$preset")"
   cmake --preset "$preset"
-  ninja -C "$folder" "$@"
+  # One run shows every file that does not compile.
+  ninja -C "$folder" -k 0 "$@"
 }
 
 build_product() {
