@@ -1,0 +1,107 @@
+#include "daemon/books.h"
+
+#include <algorithm>
+
+#include "core/model/codec.h"
+#include "daemon/narrate.h"
+
+namespace neap::daemon {
+
+namespace {
+
+// What belongs in the trail of a task: where it is, in what phase and why; not its steps.
+bool is_trail(const Record& record) {
+  if (const auto* event = std::get_if<Event>(&record.body)) {
+    return !std::holds_alternative<StepsReported>(*event) &&
+           !std::holds_alternative<RequestsServed>(*event) &&
+           !std::holds_alternative<CheckpointDurable>(*event) &&
+           !std::holds_alternative<ContractGreeting>(*event);
+  }
+  return true;
+}
+
+}  // namespace
+
+void Books::note(const PoolState& state, const Record& record) {
+  if (!is_trail(record)) return;
+  Narration words;
+  if (const auto* event = std::get_if<Event>(&record.body)) {
+    if (std::holds_alternative<TimerFired>(*event)) return;
+    words = narrate(state, *event, record.reporter);
+  } else {
+    words = narrate(state, std::get<Decision>(record.body));
+  }
+  if (words.task.valid()) add(state, record, words.task, std::move(words.message));
+}
+
+void Books::add(const PoolState& state, const Record& record, TaskId id, std::string reason) {
+  const TaskState* task = state.tasks.find(id);
+  if (task == nullptr) {
+    trails_.erase(id);
+    return;
+  }
+  auto& trail = trails_[id];
+  trail.push_back({record.sequence, record.time, task->phase, place_text(state, task->slots),
+                   std::move(reason)});
+  if (trail.size() > trail_kept) trail.pop_front();
+  // Forgotten tasks leave the books too; looked at now and then, not at each record.
+  if (record.sequence % 4096 == 0) {
+    std::erase_if(trails_, [&](const auto& entry) { return !state.tasks.find(entry.first); });
+  }
+}
+
+std::vector<TrailStep> Books::trail_of(TaskId task) const {
+  const auto found = trails_.find(task);
+  if (found == trails_.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
+void Books::encode(Encoder& out) const {
+  std::vector<TaskId> ids;
+  ids.reserve(trails_.size());
+  for (const auto& [id, trail] : trails_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  out.put_unsigned(ids.size());
+  for (const TaskId id : ids) {
+    out.put(id);
+    out.put(trail_of(id));
+  }
+}
+
+void Books::encode_balances(Encoder& /*out*/) const {}
+
+void Books::decode(Decoder& in) {
+  trails_.clear();
+  const std::uint64_t count = in.get_unsigned();
+  for (std::uint64_t i = 0; i < count && !in.failed(); ++i) {
+    TaskId id;
+    std::vector<TrailStep> steps;
+    in.get(id);
+    in.get(steps);
+    trails_[id] = {steps.begin(), steps.end()};
+  }
+}
+
+std::string encode_checkpoint(const PoolState& state, const Books& books) {
+  Encoder out;
+  out.put(encode_snapshot(state));
+  books.encode(out);
+  return out.take();
+}
+
+Result<Restored> decode_checkpoint(std::string_view bytes) {
+  Decoder in(bytes);
+  std::string snapshot;
+  in.get(snapshot);
+  Restored restored;
+  restored.books.decode(in);
+  if (in.failed() || !in.at_end()) {
+    return fail(ErrorCode::internal, "the snapshot is cut short or altered");
+  }
+  auto state = decode_snapshot(snapshot);
+  if (!state) return tl::unexpected(state.error());
+  restored.state = std::move(*state);
+  return restored;
+}
+
+}  // namespace neap::daemon

@@ -1,0 +1,33 @@
+// Named moments of the loop at which a test may kill the daemon: NEAP_CRASH_AT=name[:n], honoured
+// only with NEAP_TESTING=1. The journal's own moments (journal/crash_points.h) go by the same
+// variable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace neap::daemon {
+
+enum class CrashPoint : std::uint8_t {
+  turn_begun,         // awake, nothing taken from the inbox
+  applied,            // state changed, nothing handed to the journal
+  handed_to_journal,  // queued for the commit thread
+  before_actions,     // durable, no action sent
+  action_sent,        // after each action
+  acknowledged,       // reports acknowledged, callers not answered
+  published,          // all of it done
+};
+inline constexpr int crash_point_count = 7;
+
+using CrashHook = void (*)(CrashPoint);
+inline std::atomic<CrashHook> crash_hook{nullptr};
+inline void crash_point(CrashPoint point) {
+  if (CrashHook hook = crash_hook.load(std::memory_order_relaxed)) [[unlikely]] hook(point);
+}
+
+[[nodiscard]] std::string_view name_of(CrashPoint point);
+// Reads the variables; returns false and says why on stderr when the name is unknown.
+bool arm_crash_points();
+
+}  // namespace neap::daemon

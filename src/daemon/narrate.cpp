@@ -1,0 +1,275 @@
+#include "daemon/narrate.h"
+
+#include "core/model/codec.h"
+#include "core/model/pool_index.h"
+
+namespace neap::daemon {
+
+namespace {
+
+// "TaskPlaced" -> "task_placed"
+std::string snake(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') {
+      if (!out.empty()) out.push_back('_');
+      out.push_back(static_cast<char>(c - 'A' + 'a'));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+std::string seconds_text(Micros time) {
+  return std::to_string(time.value / 1'000'000) + "." +
+         std::to_string(time.value / 100'000 % 10) + " s";
+}
+
+class Narrator {
+ public:
+  Narrator(const PoolState& state, TaskId reporter, Narration& out)
+      : state_(state), reporter_(reporter), out_(out) {}
+
+  void operator()(const PoolConfigured& e) {
+    say("pool file taken: guard " + std::to_string(e.spec.inference_guard_min) + ", buffer " +
+        std::to_string(e.spec.elastic_buffer) + ", " + std::to_string(e.spec.tiers.size()) +
+        " tiers");
+  }
+  void operator()(const NodeJoined& e) {
+    out_.subject = e.spec.name;
+    say(std::to_string(e.spec.devices.size()) + " devices in domain " + e.spec.fault_domain);
+  }
+  void operator()(const NodeUnreachable& e) { about(e.node, "unreachable"); }
+  void operator()(const NodeLost& e) { about(e.node, "lost"); }
+  void operator()(const DeviceHealthChanged& e) {
+    about(e.node + "/" + std::to_string(e.index),
+          e.health == DeviceHealth::healthy ? "healthy" : "failed: " + e.detail);
+  }
+  void operator()(const ForeignMemoryChanged& e) {
+    about(e.node + "/" + std::to_string(e.index),
+          std::to_string(e.used.value) + " MiB held from outside the pool");
+  }
+  void operator()(const TaskSubmitted& e) {
+    by_name(e.spec.name);
+    say("submitted by " + e.spec.owner.user + " in tier " + e.spec.tier);
+  }
+  void operator()(const TaskCancelRequested& e) {
+    by_name(e.name);
+    say("cancel asked by " + e.by);
+  }
+  void operator()(const ServiceSubmitted& e) {
+    service(e.spec.name);
+    say("service submitted by " + e.spec.owner.user + ", " + std::to_string(e.spec.min_replicas) +
+        " to " + std::to_string(e.spec.max_replicas) + " replicas");
+  }
+  void operator()(const ServiceRemoveRequested& e) {
+    service(e.name);
+    say("removal asked by " + e.by);
+  }
+  void operator()(const ServiceScaled& e) {
+    service(e.name);
+    say(std::to_string(e.min_replicas) + " to " + std::to_string(e.max_replicas) +
+        " replicas, asked by " + e.by);
+  }
+  void operator()(const ServiceMeasured& e) {
+    service(e.name);
+    say(e.in_use ? std::to_string(*e.in_use) + " requests in use" : "load unknown");
+  }
+  void operator()(const PauseRequested& e) { say("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why)); }
+  void operator()(const ResumeRequested& e) { say("resumed by " + e.by); }
+  void operator()(const TimerFired&) { say("a timer was due"); }
+  void operator()(const TaskStarted& e) { report(e, "running"); }
+  void operator()(const ReplicaHealthy& e) { report(e, "healthy"); }
+  void operator()(const ReplicaUnhealthy& e) { report(e, "unhealthy: " + e.detail); }
+  void operator()(const ContractGreeting& e) {
+    report(e, std::string("speaks the contract") + (e.on_demand ? ", checkpoints on demand" : ""));
+  }
+  void operator()(const StepsReported& e) {
+    report(e, std::to_string(e.count) + " steps, the last is " + std::to_string(e.last));
+  }
+  void operator()(const RequestsServed& e) {
+    allocation(e.allocation);
+    say(std::to_string(e.responses) + " responses, " + std::to_string(e.within_slo) +
+        " within their objective");
+  }
+  void operator()(const CheckpointDurable& e) {
+    report(e, "checkpoint of step " + std::to_string(e.step) + " durable in " +
+                  seconds_text(e.save));
+  }
+  void operator()(const YieldAcknowledged& e) {
+    report(e, "yielding at step " + std::to_string(e.step));
+  }
+  void operator()(const ContractBroken& e) { report(e, "contract: " + e.detail); }
+  void operator()(const TaskExited& e) {
+    report(e, e.signal != 0   ? "ended by signal " + std::to_string(e.signal)
+              : e.code == 75 ? "yielded (exit 75)"
+                             : "exited with " + std::to_string(e.code));
+    if (!e.detail.empty()) out_.message += ": " + e.detail;
+  }
+  void operator()(const StartFailed& e) { report(e, "could not be started: " + e.detail); }
+
+  void operator()(const TaskAdmitted& d) {
+    task(d.task);
+    say(d.dedicated ? "admitted to the dedicated partition"
+                    : d.releasable ? "admitted, may use lendable devices" : "admitted");
+  }
+  void operator()(const TaskRefused& d) {
+    task(d.task);
+    say("refused, " + d.condition + ": " + d.detail);
+  }
+  void operator()(const TaskPlaced& d) {
+    task(d.task);
+    say("placed on " + place_text(state_, d.slots));
+  }
+  void operator()(const PreemptionPlanned& d) {
+    task(d.task);
+    std::string victims;
+    for (const Victim& v : d.victims) {
+      victims += (victims.empty() ? "" : ", ") + name(v.task) + " (" +
+                 std::string(name_of(v.mode)) + ")";
+    }
+    say("claims " + place_text(state_, d.slots) + ", to be left by " + victims);
+  }
+  void operator()(const PreemptionDropped& d) {
+    task(d.task);
+    say("claim given up: " + d.why);
+  }
+  void operator()(const YieldAsked& d) {
+    task(d.task);
+    say("asked to yield (" + std::string(name_of(d.mode)) + ", " +
+        std::string(name_of(d.reason)) + "), expected within " +
+        seconds_text(d.release_by - state_.now));
+  }
+  void operator()(const YieldWithdrawn& d) {
+    task(d.task);
+    say("the yield is no longer needed");
+  }
+  void operator()(const CheckpointAsked& d) {
+    task(d.task);
+    say("checkpoint overdue, asked for (" + std::to_string(d.missed) + ")");
+  }
+  void operator()(const StopAsked& d) {
+    task(d.task);
+    say("asked to stop: " + std::string(name_of(d.reason)));
+  }
+  void operator()(const KillAsked& d) {
+    task(d.task);
+    say("killed: " + std::string(name_of(d.reason)));
+  }
+  void operator()(const BackoffEnded& d) {
+    task(d.task);
+    say("waits for devices again");
+  }
+  void operator()(const ReplicaAdded& d) {
+    task(d.task);
+    say("replica added: " + d.why);
+  }
+  void operator()(const ReplicaDropped& d) {
+    task(d.task);
+    say("replica dropped: " + d.why);
+  }
+  void operator()(const RolesAssigned& d) {
+    say(std::to_string(d.guard.size()) + " guard and " + std::to_string(d.buffer.size()) +
+        " buffer devices");
+  }
+  void operator()(const DeviceExcluded& d) {
+    device(d.device);
+    say("left out of the pool: " + std::to_string(d.foreign.value) +
+        " MiB are held by processes outside it");
+  }
+  void operator()(const DeviceReadmitted& d) {
+    device(d.device);
+    say("back in the pool");
+  }
+  void operator()(const WaitReasonChanged& d) {
+    say("tasks of shape " + std::to_string(d.shape.value) + " wait for: " +
+        std::string(name_of(d.code)));
+  }
+  void operator()(const ConditionChanged& d) {
+    say(d.condition + (d.active ? ": " + d.detail : " is over"));
+  }
+  void operator()(const PreemptRetryScheduled&) {
+    say("no task may yield now; looked at again in a few seconds");
+  }
+
+ private:
+  void say(std::string text) { out_.message = std::move(text); }
+  void about(std::string subject, std::string text) {
+    out_.subject = std::move(subject);
+    say(std::move(text));
+  }
+  [[nodiscard]] std::string name(TaskId id) const {
+    const TaskState* t = state_.tasks.find(id);
+    return t == nullptr ? "task " + std::to_string(id.value) : t->spec.name;
+  }
+  void task(TaskId id) {
+    out_.task = id;
+    out_.subject = name(id);
+    if (const TaskState* t = state_.tasks.find(id)) out_.owner_uid = t->spec.owner.uid;
+  }
+  void by_name(const std::string& name) {
+    // After its event an ended task is no longer found by name: the newest of that name is.
+    if (const auto id = find_live_task(state_, name)) return task(*id);
+    out_.subject = name;
+  }
+  void service(const std::string& name) {
+    out_.subject = name;
+    if (const auto id = find_live_service(state_, name)) {
+      out_.owner_uid = state_.service(*id).spec.owner.uid;
+    }
+  }
+  void device(DeviceId id) {
+    const DeviceState& d = state_.device(id);
+    out_.subject = state_.node(d.node).name + "/" + std::to_string(d.index);
+  }
+  void allocation(AllocationId id) {
+    if (reporter_.valid()) return task(reporter_);
+    const auto found = state_.index->allocations.find(id);
+    if (found != state_.index->allocations.end()) task(found->second);
+  }
+  template <class E>
+  void report(const E& e, std::string text) {
+    allocation(e.stamp.source);
+    say(std::move(text));
+  }
+
+  const PoolState& state_;
+  TaskId reporter_;
+  Narration& out_;
+};
+
+template <class R>
+Narration narrate_record(const PoolState& state, const R& record, TaskId reporter) {
+  Narration out;
+  out.kind = snake(name_of(record));
+  std::visit(Narrator(state, reporter, out), record);
+  return out;
+}
+
+}  // namespace
+
+Narration narrate(const PoolState& state, const Event& event, TaskId reporter) {
+  return narrate_record(state, event, reporter);
+}
+Narration narrate(const PoolState& state, const Decision& decision) {
+  return narrate_record(state, decision, TaskId::none());
+}
+
+std::string place_text(const PoolState& state, const std::vector<Slot>& slots) {
+  std::string text;
+  NodeId node;
+  for (const Slot& slot : slots) {
+    const DeviceState& device = state.device(slot.device);
+    if (device.node != node) {
+      text += (text.empty() ? "" : "; ") + state.node(device.node).name + ": gpu ";
+      node = device.node;
+    } else {
+      text += ", ";
+    }
+    text += std::to_string(device.index);
+  }
+  return text;
+}
+
+}  // namespace neap::daemon

@@ -1,0 +1,24 @@
+// Records in words, for `neap events`, trails and the daemon's log.
+#pragma once
+
+#include <string>
+
+#include "core/model/events.h"
+#include "core/model/state.h"
+
+namespace neap::daemon {
+
+struct Narration {
+  std::string kind;     // stable: "task_submitted", "task_placed"
+  std::string subject;  // task, service, device or node; empty for the pool
+  std::uint32_t owner_uid = 0;
+  TaskId task;          // none when it is not about one task
+  std::string message;
+};
+[[nodiscard]] Narration narrate(const PoolState& state, const Event& event, TaskId reporter);
+[[nodiscard]] Narration narrate(const PoolState& state, const Decision& decision);
+
+// "node1: gpu 0, 1", empty without devices.
+[[nodiscard]] std::string place_text(const PoolState& state, const std::vector<Slot>& slots);
+
+}  // namespace neap::daemon
