@@ -1,0 +1,312 @@
+#include "backend/local/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "backend/local/durable_file.h"
+
+namespace neap::local {
+namespace {
+
+constexpr std::size_t control_file_limit = 4 * 1024 * 1024;
+constexpr const char* v1_controllers[] = {"cpu", "cpuset", "memory", "freezer", "pids"};
+
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// Writes a control file that is there; control files are never made.
+Result<void> put(const std::string& path, std::string_view value) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC));
+  if (!file.valid()) return tl::unexpected(system_error("open", path));
+  if (!write_all(file.get(), value)) return tl::unexpected(system_error("write", path));
+  return {};
+}
+
+std::string get(const std::string& path) {
+  return read_bounded(path, control_file_limit).value_or(std::string());
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// The number behind `key ` in a file of "key value" lines.
+std::int64_t value_of(const std::string& text, std::string_view key) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
+    std::int64_t value = 0;
+    std::from_chars(line.data() + key.size() + 1, line.data() + line.size(), value);
+    return value;
+  }
+  return 0;
+}
+
+void read_pids(const std::string& text, std::vector<pid_t>& out) {
+  const char* at = text.data();
+  const char* last = at + text.size();
+  while (at < last) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(at, last, pid);
+    if (error == std::errc{} && pid > 0) out.push_back(pid);
+    at = end + 1;
+  }
+}
+
+// Calls `visit` on each directory below `path`, the deepest first.
+template <class Visit>
+void for_each_below(const std::string& path, const Visit& visit, int depth_left = 16) {
+  if (depth_left == 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(path.c_str()), ::closedir);
+  if (!open) return;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    const std::string child = path + "/" + entry->d_name;
+    if (entry->d_type != DT_DIR) continue;
+    for_each_below(child, visit, depth_left - 1);
+    visit(child);
+  }
+}
+
+// Makes root/a, root/a/b, … and calls `ready` on each parent before its child is made.
+template <class Ready>
+Result<void> make_path(const std::string& root, const std::string& name, const Ready& ready) {
+  std::string path = root;
+  std::size_t begin = 0;
+  while (begin <= name.size()) {
+    ready(path);
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    path += "/" + name.substr(begin, end - begin);
+    begin = end + 1;
+    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
+      return tl::unexpected(system_error("mkdir", path));
+    }
+  }
+  return {};
+}
+
+// A new v1 cpuset has no CPUs and takes no process until it is filled from its parent.
+void fill_cpuset(const std::string& path, const std::string& root) {
+  if (path == root) return;
+  const std::string parent = path.substr(0, path.rfind('/'));
+  for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
+    if (trimmed(get(path + file)).empty()) (void)put(path + file, trimmed(get(parent + file)));
+  }
+}
+
+void note(std::vector<std::string>& not_enforced, std::string_view what,
+          const Result<void>& result) {
+  if (!result) not_enforced.push_back(std::string(what) + ": " + result.error().message);
+}
+
+}  // namespace
+
+CgroupRoot detect_cgroups(const std::string& path) {
+  const std::string controllers = get(path + "/cgroup.controllers");
+  if (controllers.find("memory") != std::string::npos ||
+      controllers.find("cpu") != std::string::npos) {
+    return {CgroupVersion::v2, path};
+  }
+  for (const char* controller : v1_controllers) {
+    if (exists(path + "/" + controller + "/cgroup.procs")) return {CgroupVersion::v1, path};
+  }
+  return {CgroupVersion::none, path};
+}
+
+std::vector<Cgroup::Directory> Cgroup::places(const CgroupRoot& root, const std::string& name) {
+  std::vector<Directory> out;
+  const auto place = [&](const std::string& controller, const std::string& base) {
+    const std::string path = base + "/" + name;
+    out.push_back({controller, path, path + "/cgroup.procs"});
+  };
+  if (root.version == CgroupVersion::v2) place("", root.path);
+  if (root.version == CgroupVersion::v1) {
+    for (const char* controller : v1_controllers) {
+      const std::string base = root.path + "/" + controller;
+      if (exists(base + "/cgroup.procs")) place(controller, base);
+    }
+    // A hybrid machine: v2 without the controllers still kills a whole group at once.
+    const std::string hybrid = root.path + "/unified";
+    if (exists(hybrid + "/cgroup.procs")) place("", hybrid);
+  }
+  return out;
+}
+
+Cgroup::Created Cgroup::create(const CgroupRoot& root, const std::string& name,
+                               const CgroupLimits& limits) {
+  Created out{Cgroup(root.version, {}), {}};
+  if (root.version == CgroupVersion::none) {
+    out.not_enforced.push_back("cgroup: none mounted at " + root.path);
+    return out;
+  }
+  for (Directory& place : places(root, name)) {
+    const std::string base = place.path.substr(0, place.path.size() - name.size() - 1);
+    const auto ready = [&](const std::string& parent) {
+      if (place.controller == "cpuset") fill_cpuset(parent, base);
+      if (root.version != CgroupVersion::v2) return;
+      for (const char* controller : {"+cpu", "+memory", "+cpuset", "+pids"}) {
+        // Each alone: one that is missing must not keep the others away.
+        (void)put(parent + "/cgroup.subtree_control", controller);
+      }
+    };
+    const auto made = make_path(base, name, ready);
+    if (!made) {
+      out.not_enforced.push_back("cgroup " + place.controller + ": " + made.error().message);
+      continue;
+    }
+    if (place.controller == "cpuset") fill_cpuset(place.path, base);
+    out.group.directories_.push_back(std::move(place));
+  }
+  if (root.version == CgroupVersion::v1) out.group.apply_v1(limits, out.not_enforced);
+  if (root.version == CgroupVersion::v2) out.group.apply_v2(limits, out.not_enforced);
+  return out;
+}
+
+Cgroup Cgroup::existing(const CgroupRoot& root, const std::string& name) {
+  std::vector<Directory> found;
+  for (Directory& place : places(root, name)) {
+    if (is_directory(place.path)) found.push_back(std::move(place));
+  }
+  return Cgroup(root.version, std::move(found));
+}
+
+const Cgroup::Directory* Cgroup::find(std::string_view controller) const {
+  for (const Directory& directory : directories_) {
+    if (directory.controller == controller) return &directory;
+  }
+  return nullptr;
+}
+
+void Cgroup::apply_v1(const CgroupLimits& limits, std::vector<std::string>& not_enforced) const {
+  const auto set = [&](std::string_view what, std::string_view controller, const std::string& file,
+                       const std::string& value) {
+    const Directory* directory = find(controller);
+    if (directory == nullptr) {
+      not_enforced.push_back(std::string(what) + ": no group of " + std::string(controller));
+      return;
+    }
+    note(not_enforced, what, put(directory->path + "/" + file, value));
+  };
+  if (limits.cpu_weight) {
+    const std::int64_t shares = std::max<std::int64_t>(*limits.cpu_weight * 1024 / 100, 2);
+    set("cpu weight", "cpu", "cpu.shares", std::to_string(shares));
+  }
+  if (limits.cpu_quota_milli) {
+    set("cpu quota", "cpu", "cpu.cfs_period_us", "100000");
+    set("cpu quota", "cpu", "cpu.cfs_quota_us", std::to_string(*limits.cpu_quota_milli * 100));
+  }
+  if (limits.memory_max_bytes) {
+    set("memory max", "memory", "memory.limit_in_bytes", std::to_string(*limits.memory_max_bytes));
+  }
+  if (limits.processes_max) {
+    set("processes max", "pids", "pids.max", std::to_string(*limits.processes_max));
+  }
+  if (!limits.cpus.empty()) set("cpus", "cpuset", "cpuset.cpus", limits.cpus);
+}
+
+void Cgroup::apply_v2(const CgroupLimits& limits, std::vector<std::string>& not_enforced) const {
+  const auto set = [&](std::string_view what, const char* file, const std::string& value) {
+    const Directory* group = unified();
+    if (group == nullptr) {
+      not_enforced.push_back(std::string(what) + ": no group");
+      return;
+    }
+    note(not_enforced, what, put(group->path + "/" + file, value));
+  };
+  if (limits.cpu_weight) set("cpu weight", "cpu.weight", std::to_string(*limits.cpu_weight));
+  if (limits.cpu_quota_milli) {
+    set("cpu quota", "cpu.max", std::to_string(*limits.cpu_quota_milli * 100) + " 100000");
+  }
+  if (limits.memory_max_bytes) {
+    set("memory max", "memory.max", std::to_string(*limits.memory_max_bytes));
+  }
+  if (limits.processes_max) {
+    set("processes max", "pids.max", std::to_string(*limits.processes_max));
+  }
+  if (!limits.cpus.empty()) set("cpus", "cpuset.cpus", limits.cpus);
+}
+
+bool Cgroup::enter(pid_t pid) const {
+  char number[16];
+  const auto end = std::to_chars(number, number + sizeof number, pid).ptr;
+  const std::string_view text(number, static_cast<std::size_t>(end - number));
+  bool all = true;
+  for (const Directory& directory : directories_) {
+    const int fd = ::open(directory.procs.c_str(), O_WRONLY | O_CLOEXEC);
+    all = fd >= 0 && write_all(fd, text) && all;
+    if (fd >= 0) ::close(fd);
+  }
+  return all;
+}
+
+std::vector<pid_t> Cgroup::processes() const {
+  std::vector<pid_t> pids;
+  for (const Directory& directory : directories_) {
+    read_pids(get(directory.procs), pids);
+    for_each_below(directory.path, [&](const std::string& child) {
+      read_pids(get(child + "/cgroup.procs"), pids);
+    });
+  }
+  std::sort(pids.begin(), pids.end());
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  return pids;
+}
+
+Result<void> Cgroup::set_frozen(std::string_view v1_state, std::string_view v2_state) const {
+  if (const Directory* freezer = find("freezer")) {
+    return put(freezer->path + "/freezer.state", v1_state);
+  }
+  if (const Directory* group = unified()) return put(group->path + "/cgroup.freeze", v2_state);
+  return fail(ErrorCode::unavailable, "no cgroup that can freeze");
+}
+
+Result<void> Cgroup::freeze() const { return set_frozen("FROZEN", "1"); }
+Result<void> Cgroup::thaw() const { return set_frozen("THAWED", "0"); }
+
+void Cgroup::kill() const {
+  if (const Directory* group = unified()) {
+    if (put(group->path + "/cgroup.kill", "1")) {
+      (void)thaw();  // frozen processes of v1 die when they thaw
+      return;
+    }
+  }
+  // Frozen first, so that nothing forks away from the list.
+  (void)freeze();
+  for (const pid_t pid : processes()) (void)::kill(pid, SIGKILL);
+  (void)thaw();
+}
+
+std::int64_t Cgroup::oom_kills() const {
+  if (version_ == CgroupVersion::v2) {
+    const Directory* group = unified();
+    return group == nullptr ? 0 : value_of(get(group->path + "/memory.events"), "oom_kill");
+  }
+  const Directory* memory = find("memory");
+  return memory == nullptr ? 0 : value_of(get(memory->path + "/memory.oom_control"), "oom_kill");
+}
+
+void Cgroup::remove() const {
+  for (const Directory& directory : directories_) {
+    for_each_below(directory.path, [](const std::string& child) { (void)::rmdir(child.c_str()); });
+    (void)::rmdir(directory.path.c_str());
+  }
+}
+
+}  // namespace neap::local
