@@ -51,9 +51,9 @@ class Control {
   virtual Result<Subject> find_task(std::string_view name_or_id) = 0;
   virtual Result<Subject> find_service(std::string_view name_or_id) = 0;
 
-  // The file's one task or service. An error's context is the field that is wrong
-  // ("gpu.memory"); the API adds file and line. conflict: a live one has the name.
-  virtual Result<Subject> submit(const Caller& caller, const config::TaskFile& file) = 0;
+  // The file's one task or service, after config::fit_to_pool. An error's context is the field
+  // that is wrong ("gpu.memory"); the API adds file and line. conflict: a live one has the name.
+  virtual Result<Subject> submit(const Caller& caller, config::TaskFile file) = 0;
   virtual Result<void> cancel_task(const Caller& caller, std::uint64_t id) = 0;
   // Stops all replicas and forgets the service.
   virtual Result<void> cancel_service(const Caller& caller, std::uint64_t id) = 0;

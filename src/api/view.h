@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace neap::api {
@@ -156,6 +157,7 @@ struct DeviceRow {
   std::string model;
   std::string source;     // "simulated", "nvml"
   std::string partition;  // "shared", "dedicated"
+  std::string role;       // "core", "buffer", "guard", "dedicated"
   std::string state;      // "usable", "filtered", "unhealthy", "lost"
   std::string reason;     // why it is not usable
   std::int64_t memory_mib = 0;
@@ -181,11 +183,23 @@ struct DeviceListing {
 struct EventRow {
   std::uint64_t sequence = 0;
   std::int64_t time_us = 0;
-  std::string kind;             // stable, such as "task_submitted", "decision"
+  std::string kind;             // stable, such as "task_submitted", "task_placed"
   std::string subject;          // task, service, device or node name; empty for the pool
-  std::uint32_t owner_uid = 0;  // of the subject; 0 for the pool's own
+  std::uint32_t owner_uid = 0;  // of the subject
+  bool about_pool = false;      // everybody sees it; else only the owner and administrators do
   std::string message;
 };
+
+struct EventPage {
+  std::vector<EventRow> events;
+  std::uint64_t last = 0;  // where the next page begins
+};
+
+// Whether a task in this state will never run again.
+[[nodiscard]] inline bool is_final(std::string_view state) {
+  return state == "finished" || state == "failed" || state == "cancelled" || state == "refused" ||
+         state == "lost";
+}
 
 struct LogChunk {
   std::string bytes;
@@ -204,7 +218,9 @@ struct DoctorCheck {
 struct VersionInfo {
   std::string version;
   std::string commit;
-  std::string schema;  // of the journal
+  std::string schema;          // of the journal
+  std::uint64_t sequence = 0;  // of the newest record applied
+  std::string state_hash;      // of the state after it, in hex: equal to that of a replay
 };
 
 }  // namespace neap::api

@@ -7,12 +7,8 @@ namespace neap::config {
 
 namespace {
 
-bool is_lower_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-bool is_letter_or_digit(char c) {
-  return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
-}
+bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_letter_or_digit(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 
 std::string_view name_of(Node::Kind kind) {
   switch (kind) {
@@ -64,9 +60,7 @@ std::string Fields::path_of(std::string_view key) const {
   return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
 }
 
-bool Fields::has(std::string_view key) const {
-  return node_.find(key) != nullptr;
-}
+bool Fields::has(std::string_view key) const { return node_.find(key) != nullptr; }
 
 int Fields::line_of(std::string_view key) const {
   for (const Member& member : node_.members) {
@@ -202,13 +196,9 @@ bool Fields::memory(std::string_view key, MiB& into, Need need) {
   return true;
 }
 
-bool Fields::share(std::string_view key, MilliGpu& into) {
-  return parsed(key, into, parse_share);
-}
+bool Fields::share(std::string_view key, MilliGpu& into) { return parsed(key, into, parse_share); }
 
-bool Fields::part(std::string_view key, Ppm& into) {
-  return parsed(key, into, parse_part);
-}
+bool Fields::part(std::string_view key, Ppm& into) { return parsed(key, into, parse_part); }
 
 bool Fields::refuse_choice(std::string_view key, std::string_view found,
                            const std::vector<std::string_view>& names) {

@@ -317,54 +317,50 @@ std::string_view name_of(Purpose purpose) {
   return "";
 }
 
-void fit_tier(const PoolSpec& pool, TaskFile& file, Problems& problems) {
-  std::string& tier = std::visit([](auto& one) -> std::string& { return one.tier; }, file.spec);
-  const auto report = [&](std::string message) {
-    problems.add(file.line_of("tier"), file.path_of("tier"), std::move(message));
-  };
-  if (tier.empty()) {
-    // The lightest tier of the kind: nobody is put before others by leaving a line out.
-    const Purpose wanted = file.purpose.value_or(Purpose::batch);
-    for (const TierSpec& one : pool.tiers) {
-      if (one.purpose == wanted) tier = one.name;
-    }
-    if (tier.empty()) {
-      report("is missing, and the pool has no tier for " + std::string(name_of(wanted)) + " work");
-    }
-    return;
-  }
-  std::vector<std::string_view> names;
+tl::unexpected<Error> misfit(std::string_view field, std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message), std::string(field));
+}
+
+// The lightest tier of the kind: nobody is put before others by leaving a line out.
+Result<void> choose_tier(const PoolSpec& pool, Purpose wanted, std::string& tier) {
   for (const TierSpec& one : pool.tiers) {
-    names.push_back(one.name);
+    if (one.purpose == wanted) tier = one.name;
+  }
+  if (!tier.empty()) return {};
+  return misfit(
+      "tier", "is missing, and the pool has no tier for " + std::string(name_of(wanted)) + " work");
+}
+
+Result<void> fit_tier(const PoolSpec& pool, TaskFile& file) {
+  std::string& tier = std::visit([](auto& one) -> std::string& { return one.tier; }, file.spec);
+  if (tier.empty()) return choose_tier(pool, file.purpose.value_or(Purpose::batch), tier);
+  std::string names;
+  for (const TierSpec& one : pool.tiers) {
+    names += (names.empty() ? " " : ", ") + one.name;
     if (one.name != tier) continue;
     if (file.purpose && one.purpose != *file.purpose) {
-      report(quoted(tier) + " is a tier for " + std::string(name_of(one.purpose)) +
-             " work; expected one for " + std::string(name_of(*file.purpose)));
-    } else if (!file.is_service() && one.purpose == Purpose::inference) {
-      report(quoted(tier) +
-             " is a tier for inference; a task belongs to an interactive or batch "
-             "one");
+      return misfit("tier", quoted(tier) + " is a tier for " + std::string(name_of(one.purpose)) +
+                                " work; expected one for " + std::string(name_of(*file.purpose)));
     }
-    return;
+    if (!file.is_service() && one.purpose == Purpose::inference) {
+      return misfit("tier", quoted(tier) +
+                                " is a tier for inference; a task belongs to an "
+                                "interactive or batch one");
+    }
+    return {};
   }
-  std::string message = quoted(tier) + " is no tier of this pool; expected one of";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    message += (i == 0 ? " " : ", ") + std::string(names[i]);
-  }
-  report(std::move(message));
+  return misfit("tier", quoted(tier) + " is no tier of this pool; expected one of" + names);
 }
 
 }  // namespace
 
-void fit_to_pool(const PoolSpec& pool, TaskFile& file, Problems& problems) {
-  fit_tier(pool, file, problems);
+Result<void> fit_to_pool(const PoolSpec& pool, TaskFile& file) {
+  if (auto fitted = fit_tier(pool, file); !fitted) return fitted;
   const Request& request = file.request();
-  if (pool.total_gpus > 0 && request.count > pool.total_gpus) {
-    const std::string field = file.lines.contains("gpus") ? "gpus" : "gpu.count";
-    problems.add(file.line_of(field), file.path_of(field),
-                 "asks for " + std::to_string(request.count) + " devices; the pool has " +
-                     std::to_string(pool.total_gpus));
-  }
+  if (pool.total_gpus == 0 || request.count <= pool.total_gpus) return {};
+  return misfit(file.lines.contains("gpus") ? "gpus" : "gpu.count",
+                "asks for " + std::to_string(request.count) + " devices; the pool has " +
+                    std::to_string(pool.total_gpus));
 }
 
 std::set<std::string> task_file_keys() {

@@ -38,9 +38,11 @@ PoolSpec field_pool() {
 
 std::string misfit(std::string_view text) {
   TaskFile file = accepted(text);
-  Problems problems("t.yaml");
-  fit_to_pool(field_pool(), file, problems);
-  return problems.text();
+  const auto fitted = fit_to_pool(field_pool(), file);
+  if (fitted) return "";
+  const std::string& field = fitted.error().context;
+  return std::to_string(file.line_of(field)) + ": " + file.path_of(field) + ": " +
+         fitted.error().message;
 }
 
 // S3: a long job under the contract.
@@ -203,27 +205,25 @@ TEST(TaskFile, G5_RefusesWrongDocuments) {
 TEST(TaskFile, G5_MustFitThePool) {
   EXPECT_EQ(misfit("task: {name: a, command: [x], gpus: 64, tier: train_normal}\n"), "");
   EXPECT_EQ(misfit("task:\n  name: a\n  command: [x]\n  gpus: 65\n"),
-            "t.yaml:4: task.gpus: asks for 65 devices; the pool has 64");
+            "4: task.gpus: asks for 65 devices; the pool has 64");
   EXPECT_EQ(misfit("task: {name: a, command: [x], gpu: {count: 65}}\n"),
-            "t.yaml:1: task.gpu.count: asks for 65 devices; the pool has 64");
+            "1: task.gpu.count: asks for 65 devices; the pool has 64");
   EXPECT_EQ(misfit("task: {name: a, command: [x], gpus: 1, tier: normal}\n"),
-            "t.yaml:1: task.tier: \"normal\" is no tier of this pool; expected one of "
+            "1: task.tier: \"normal\" is no tier of this pool; expected one of "
             "infer_core, notebooks, train_deadline_near, train_normal");
   EXPECT_EQ(misfit("task: {name: a, command: [x], gpus: 1, tier: infer_core}\n"),
-            "t.yaml:1: task.tier: \"infer_core\" is a tier for inference; a task belongs to an "
+            "1: task.tier: \"infer_core\" is a tier for inference; a task belongs to an "
             "interactive or batch one");
   EXPECT_EQ(misfit("task: {name: a, kind: interactive, command: [x], gpus: 1, tier: "
                    "train_normal}\n"),
-            "t.yaml:1: task.tier: \"train_normal\" is a tier for batch work; expected one for "
+            "1: task.tier: \"train_normal\" is a tier for batch work; expected one for "
             "interactive");
 }
 
 TEST(TaskFile, TakesTheLightestTierOfItsKind) {
   const auto tier_of = [](std::string_view text) {
     TaskFile file = accepted(text);
-    Problems problems("t.yaml");
-    fit_to_pool(field_pool(), file, problems);
-    EXPECT_TRUE(problems.empty()) << problems.text();
+    EXPECT_TRUE(fit_to_pool(field_pool(), file));
     return std::visit([](const auto& one) { return one.tier; }, file.spec);
   };
   EXPECT_EQ(tier_of("task: {name: a, command: [x], gpus: 1}\n"), "train_normal");

@@ -21,9 +21,7 @@ struct Quantified {
   std::string_view unit;
 };
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::size_t digits_at(std::string_view text, std::size_t at) {
   std::size_t end = at;

@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   neap::PoolSpec pool;
   pool.tiers = {{"a", 1, neap::Purpose::batch}};
-  neap::config::fit_to_pool(pool, *file, problems);
+  const auto fitted = neap::config::fit_to_pool(pool, *file);
+  if (!fitted && fitted.error().message.empty()) std::abort();
   return 0;
 }

@@ -1,0 +1,131 @@
+#include "api/decode.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <set>
+#include <vector>
+
+#include "config/problem.h"
+
+namespace neap::api {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int depth_max = 4;
+constexpr std::size_t file_name_max = 4096;
+constexpr std::size_t reason_max = 1000;
+constexpr std::int64_t replicas_max = 10'000;
+
+tl::unexpected<Error> wrong(std::string message, std::string field = {}) {
+  return fail(ErrorCode::invalid_argument, std::move(message), std::move(field));
+}
+
+// Watches a parse for what JSON allows and a request must not hold.
+class Watch {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > depth_max) deep_ = true;
+    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
+    if (event == Json::parse_event_t::key && !keys_.empty()) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys_.back().insert(key).second && twice_.empty()) twice_ = key;
+    }
+    // What is nested too deep is dropped at once: it costs no memory.
+    return !deep_;
+  }
+
+  [[nodiscard]] bool deep() const { return deep_; }
+  [[nodiscard]] const std::string& twice() const { return twice_; }
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+  std::string twice_;
+  bool deep_ = false;
+};
+
+Result<Json> parse_object(std::string_view body, std::initializer_list<std::string_view> fields) {
+  Watch watch;
+  Json json;
+  try {
+    json = Json::parse(body, [&watch](int depth, Json::parse_event_t event, Json& parsed) {
+      return watch(depth, event, parsed);
+    });
+  } catch (const Json::exception&) {
+    return wrong("the body is not valid JSON");
+  }
+  if (watch.deep()) return wrong("the body is nested deeper than " + std::to_string(depth_max));
+  if (!json.is_object()) return wrong("the body is not a JSON object");
+  if (!watch.twice().empty()) return wrong("is given twice", watch.twice());
+  const std::vector<std::string_view> known(fields);
+  for (const auto& [key, value] : json.items()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string_view suggestion = config::nearest(key, known);
+    return wrong(
+        config::quoted(key) + " is not a known field" +
+            (suggestion.empty() ? "" : "; did you mean \"" + std::string(suggestion) + "\"?"),
+        key.substr(0, 64));
+  }
+  return json;
+}
+
+Result<std::string> text_field(const Json& json, const char* field, std::size_t max) {
+  const auto found = json.find(field);
+  if (found == json.end()) return wrong("is missing", field);
+  if (!found->is_string()) return wrong("is not a text", field);
+  const auto& text = found->get_ref<const std::string&>();
+  if (text.size() > max) return wrong("is longer than " + std::to_string(max) + " bytes", field);
+  return text;
+}
+
+Result<std::int64_t> replicas_field(const Json& json, const char* field) {
+  const auto found = json.find(field);
+  if (found == json.end()) return unknown;
+  if (!found->is_number_integer() || *found < 0 || *found > replicas_max) {
+    return wrong("is not a number of replicas from 0 to " + std::to_string(replicas_max), field);
+  }
+  return found->get<std::int64_t>();
+}
+
+}  // namespace
+
+Result<Submission> decode_submission(std::string_view body) {
+  const Result<Json> json = parse_object(body, {"file", "text", "workdir"});
+  if (!json) return tl::unexpected(json.error());
+  const auto file = text_field(*json, "file", file_name_max);
+  if (!file) return tl::unexpected(file.error());
+  const auto text = text_field(*json, "text", body.size());
+  if (!text) return tl::unexpected(text.error());
+  const auto workdir = text_field(*json, "workdir", file_name_max);
+  if (!workdir) return tl::unexpected(workdir.error());
+  if (!workdir->starts_with('/')) return wrong("is not an absolute path", "workdir");
+  return Submission{*file, *text, *workdir};
+}
+
+Result<Scale> decode_scale(std::string_view body) {
+  const Result<Json> json = parse_object(body, {"min", "max"});
+  if (!json) return tl::unexpected(json.error());
+  const auto min = replicas_field(*json, "min");
+  if (!min) return tl::unexpected(min.error());
+  const auto max = replicas_field(*json, "max");
+  if (!max) return tl::unexpected(max.error());
+  if (*min == unknown && *max == unknown) return wrong("min, max or both are needed", "min");
+  if (*max == 0) return wrong("is below 1; use min to let a service sleep", "max");
+  if (*max != unknown && *min > *max) return wrong("is above max", "min");
+  return Scale{*min, *max};
+}
+
+Result<std::string> decode_pause(std::string_view body) {
+  if (body.empty()) return std::string();
+  const Result<Json> json = parse_object(body, {"reason"});
+  if (!json) return tl::unexpected(json.error());
+  if (!json->contains("reason")) return std::string();
+  return text_field(*json, "reason", reason_max);
+}
+
+}  // namespace neap::api

@@ -1,0 +1,236 @@
+#include "api/encode.h"
+
+#include <nlohmann/json.hpp>
+
+namespace neap::api {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json known(std::int64_t value) { return value == unknown ? Json(nullptr) : Json(value); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// Logs and messages may hold any bytes.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <class Row, class Encode>
+Json list(const std::vector<Row>& rows, Encode encode_row) {
+  Json out = Json::array();
+  for (const Row& row : rows) out.push_back(encode_row(row));
+  return out;
+}
+
+Json pool_json(const PoolStatus& pool) {
+  Json out;
+  out["version"] = pool.version;
+  out["device_source"] = pool.device_source;
+  out["sequence"] = pool.sequence;
+  out["now_us"] = pool.now_us;
+  out["started_us"] = pool.started_us;
+  out["paused"] = !pool.paused_by.empty();
+  out["paused_by"] = text_or_null(pool.paused_by);
+  out["paused_since_us"] = known(pool.paused_since_us);
+  out["devices_total"] = pool.devices_total;
+  out["devices_usable"] = pool.devices_usable;
+  out["devices_guard"] = pool.devices_guard;
+  out["devices_buffer"] = pool.devices_buffer;
+  out["devices_lent"] = pool.devices_lent;
+  out["tasks_waiting"] = pool.tasks_waiting;
+  out["tasks_running"] = pool.tasks_running;
+  out["conditions"] = list(pool.conditions, [](const Condition& condition) {
+    return Json{{"name", condition.name}, {"message", condition.message}};
+  });
+  return out;
+}
+
+Json task_json(const TaskRow& row) {
+  Json out;
+  out["id"] = row.subject.id;
+  out["name"] = row.subject.name;
+  out["kind"] = row.kind;
+  out["owner_uid"] = row.subject.owner_uid;
+  out["user"] = row.user;
+  out["team"] = row.team;
+  out["tier"] = row.tier;
+  out["service"] = text_or_null(row.service);
+  out["state"] = row.state;
+  out["reason"] = row.reason;
+  out["place"] = known(row.place);
+  out["gpus"] = row.gpus;
+  out["compute_milli"] = row.compute_milli;
+  out["memory_mib"] = row.memory_mib;
+  out["node"] = text_or_null(row.node);
+  out["devices"] = row.devices;
+  out["submitted_us"] = known(row.submitted_us);
+  out["started_us"] = known(row.started_us);
+  out["finished_us"] = known(row.finished_us);
+  out["last_checkpoint_us"] = known(row.last_checkpoint_us);
+  out["preemptions"] = row.preemptions;
+  out["lost_work_us"] = row.lost_work_us;
+  out["step"] = known(row.step);
+  out["exit_code"] = known(row.exit_code);
+  return out;
+}
+
+Json service_json(const ServiceRow& row) {
+  Json out;
+  out["id"] = row.subject.id;
+  out["name"] = row.subject.name;
+  out["owner_uid"] = row.subject.owner_uid;
+  out["user"] = row.user;
+  out["team"] = row.team;
+  out["tier"] = row.tier;
+  out["state"] = row.state;
+  out["reason"] = row.reason;
+  out["address"] = text_or_null(row.address);
+  out["replicas_min"] = row.replicas_min;
+  out["replicas_max"] = row.replicas_max;
+  out["replicas_wanted"] = row.replicas_wanted;
+  out["replicas_ready"] = row.replicas_ready;
+  out["replicas_starting"] = row.replicas_starting;
+  out["replicas_draining"] = row.replicas_draining;
+  out["utilisation_ppm"] = known(row.utilisation_ppm);
+  return out;
+}
+
+Json device_json(const DeviceRow& row) {
+  Json out;
+  out["name"] = row.name;
+  out["node"] = row.node;
+  out["fault_domain"] = row.fault_domain;
+  out["model"] = row.model;
+  out["source"] = row.source;
+  out["partition"] = row.partition;
+  out["state"] = row.state;
+  out["reason"] = row.reason;
+  out["memory_mib"] = row.memory_mib;
+  out["memory_free_mib"] = row.memory_free_mib;
+  out["memory_foreign_mib"] = known(row.memory_foreign_mib);
+  out["compute_free_milli"] = row.compute_free_milli;
+  out["holders"] = list(row.holders, [](const DeviceHolder& holder) {
+    return Json{{"task", holder.task.name},
+                {"task_id", holder.task.id},
+                {"compute_milli", holder.compute_milli},
+                {"memory_mib", holder.memory_mib}};
+  });
+  return out;
+}
+
+Json declared_json(const std::vector<Attribute>& declared) {
+  Json out = Json::object();
+  for (const Attribute& attribute : declared) out[attribute.name] = attribute.value;
+  return out;
+}
+
+Json trail_json(const std::vector<TrailEntry>& trail) {
+  return list(trail, [](const TrailEntry& entry) {
+    return Json{{"sequence", entry.sequence},
+                {"time_us", entry.time_us},
+                {"state", entry.state},
+                {"place", text_or_null(entry.place)},
+                {"reason", entry.reason}};
+  });
+}
+
+Json event_json(const EventRow& event) {
+  return Json{{"sequence", event.sequence},
+              {"time_us", event.time_us},
+              {"kind", event.kind},
+              {"subject", text_or_null(event.subject)},
+              {"message", event.message}};
+}
+
+}  // namespace
+
+std::string encode(const PoolStatus& status) { return dump({{"pool", pool_json(status)}}); }
+
+std::string encode(const TaskListing& listing) {
+  return dump({{"pool", pool_json(listing.pool)}, {"tasks", list(listing.tasks, task_json)}});
+}
+
+std::string encode(const ServiceListing& listing) {
+  return dump(
+      {{"pool", pool_json(listing.pool)}, {"services", list(listing.services, service_json)}});
+}
+
+std::string encode(const DeviceListing& listing) {
+  return dump({{"pool", pool_json(listing.pool)}, {"devices", list(listing.devices, device_json)}});
+}
+
+std::string encode(const TaskDetail& detail) {
+  Json out;
+  out["pool"] = pool_json(detail.pool);
+  out["task"] = task_json(detail.row);
+  out["declared"] = declared_json(detail.declared);
+  out["trail"] = trail_json(detail.trail);
+  return dump(out);
+}
+
+std::string encode(const ServiceDetail& detail) {
+  Json out;
+  out["pool"] = pool_json(detail.pool);
+  out["service"] = service_json(detail.row);
+  out["declared"] = declared_json(detail.declared);
+  out["replicas"] = list(detail.replicas, [](const ReplicaRow& replica) {
+    Json row = task_json(replica.task);
+    row["health"] = replica.health;
+    row["port"] = known(replica.port);
+    return row;
+  });
+  out["trail"] = trail_json(detail.trail);
+  return dump(out);
+}
+
+std::string encode(const WhyReport& report) {
+  Json out;
+  out["pool"] = pool_json(report.pool);
+  out["task"] = task_json(report.row);
+  out["code"] = report.code;
+  out["reason"] = report.reason;
+  out["place"] = known(report.place);
+  out["queue_length"] = report.queue_length;
+  out["unblocks"] = report.unblocks;
+  out["admission"] = list(report.admission, [](const AdmissionCheck& check) {
+    return Json{{"name", check.name}, {"state", check.state}, {"message", check.message}};
+  });
+  out["estimate_us"] = known(report.estimate_us);
+  return dump(out);
+}
+
+std::string encode(const EventRow& event) { return dump(event_json(event)); }
+
+std::string encode(const EventPage& page) {
+  return dump({{"events", list(page.events, event_json)}, {"last", page.last}});
+}
+
+std::string encode(const LogChunk& chunk) {
+  return dump({{"text", chunk.bytes},
+               {"next_offset", chunk.next_offset},
+               {"state", chunk.state},
+               {"exit_code", known(chunk.exit_code)}});
+}
+
+std::string encode(const VersionInfo& version) {
+  return dump({{"version", version.version},
+               {"commit", version.commit},
+               {"journal_schema", version.schema}});
+}
+
+std::string encode(const std::vector<DoctorCheck>& checks) {
+  return dump({{"checks", list(checks, [](const DoctorCheck& check) {
+                  return Json{{"name", check.name},
+                              {"state", check.state},
+                              {"message", check.message},
+                              {"remedy", text_or_null(check.remedy)}};
+                })}});
+}
+
+std::string encode(const Subject& subject) {
+  return dump({{"id", subject.id}, {"name", subject.name}});
+}
+
+}  // namespace neap::api

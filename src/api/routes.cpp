@@ -1,0 +1,317 @@
+#include "api/routes.h"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "api/decode.h"
+#include "api/encode.h"
+#include "api/error_body.h"
+#include "config/task_file.h"
+
+namespace neap::api {
+
+namespace {
+
+using http::Request;
+using http::Response;
+
+constexpr std::int64_t page_max = 1000;
+constexpr std::int64_t log_bytes_max = 256 * 1024;
+
+Response failure(const Error& error) {
+  const bool later = error.code == ErrorCode::exhausted || error.code == ErrorCode::unavailable;
+  return {http_status_of(error.code), error_body(error), later ? 1 : 0};
+}
+
+Response failure(const config::Problems& problems) {
+  return {http_status_of(ErrorCode::invalid_argument), error_body(problems)};
+}
+
+template <class Value>
+Response reply(const Result<Value>& result) {
+  if (!result) return failure(result.error());
+  if constexpr (std::is_void_v<Value>) {
+    return {200, "{}"};
+  } else {
+    return {200, encode(*result)};
+  }
+}
+
+std::string login_name(std::uint32_t uid) {
+  char space[16 * 1024];
+  passwd entry{};
+  passwd* found = nullptr;
+  ::getpwuid_r(uid, &entry, space, sizeof space, &found);
+  return found == nullptr ? std::to_string(uid) : found->pw_name;
+}
+
+Result<std::int64_t> number_in_query(const Request& request, const std::string& name,
+                                     std::int64_t otherwise) {
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return otherwise;
+  const std::string& text = found->second;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorCode::invalid_argument, "is not a whole number", name);
+  }
+  return value;
+}
+
+bool follows(const Request& request) {
+  const auto found = request.query.find("follow");
+  return found != request.query.end() && found->second != "0" && found->second != "false";
+}
+
+class Routes {
+ public:
+  explicit Routes(const RouteContext& context) : context_(context) {}
+
+  [[nodiscard]] Caller caller_of(const Request& request) const {
+    if (request.peer.by_token) return {context_.daemon_uid, context_.daemon_gid, 0, "token"};
+    return {request.peer.uid, request.peer.gid, request.peer.pid, login_name(request.peer.uid)};
+  }
+
+  // The subject that the path names, when the caller may manage it.
+  [[nodiscard]] Result<Subject> task_of(const Request& request, const Caller& caller) const {
+    return allowed(context_.control.find_task(request.parameters.at("task")), caller);
+  }
+  [[nodiscard]] Result<Subject> service_of(const Request& request, const Caller& caller) const {
+    return allowed(context_.control.find_service(request.parameters.at("service")), caller);
+  }
+
+  Response submit(const Request& request) const;
+  Response list_tasks(const Request& request) const;
+  Response list_services(const Request& request) const;
+  Response list_devices(const Request& request) const;
+  Response events(const Request& request) const;
+  Response log(const Request& request) const;
+  Response scale(const Request& request) const;
+  Response pause(const Request& request) const;
+  Response resume(const Request& request) const;
+  Response with_task(const Request& request,
+                     const std::function<Response(const Caller&, std::uint64_t)>& act) const;
+  Response with_service(const Request& request,
+                        const std::function<Response(const Caller&, std::uint64_t)>& act) const;
+  [[nodiscard]] Control& control() const { return context_.control; }
+
+ private:
+  [[nodiscard]] Result<Subject> allowed(Result<Subject> subject, const Caller& caller) const {
+    if (!subject) return subject;
+    if (auto may = context_.authority.may_manage(caller, *subject); !may) {
+      return tl::unexpected(may.error());
+    }
+    return subject;
+  }
+
+  RouteContext context_;
+};
+
+Response Routes::with_task(const Request& request,
+                           const std::function<Response(const Caller&, std::uint64_t)>& act) const {
+  const Caller caller = caller_of(request);
+  const Result<Subject> task = task_of(request, caller);
+  return task ? act(caller, task->id) : failure(task.error());
+}
+
+Response Routes::with_service(
+    const Request& request,
+    const std::function<Response(const Caller&, std::uint64_t)>& act) const {
+  const Caller caller = caller_of(request);
+  const Result<Subject> service = service_of(request, caller);
+  return service ? act(caller, service->id) : failure(service.error());
+}
+
+Response Routes::submit(const Request& request) const {
+  const Result<Submission> body = decode_submission(request.body);
+  if (!body) return failure(body.error());
+  const Caller caller = caller_of(request);
+  config::Problems problems(body->file);
+  const config::Submitter submitter{{caller.uid, caller.gid, caller.user}, body->workdir};
+  const auto file = config::parse_task_file(body->text, submitter, problems);
+  if (!file) return failure(problems);
+  Result<Subject> made = context_.control.submit(caller, *file);
+  if (made) return {201, encode(*made)};
+  const Error& error = made.error();
+  if (error.context.empty()) return failure(error);
+  // The daemon names a field; where that stands only the file knows.
+  config::Problem problem{file->line_of(error.context), file->path_of(error.context), ""};
+  if (error.code == ErrorCode::invalid_argument) {
+    problems.add(problem.line, problem.field, error.message);
+    return failure(problems);
+  }
+  return failure({error.code, error.message, place_of(body->file, problem)});
+}
+
+Response Routes::list_tasks(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<TaskListing> listing = context_.control.list_tasks();
+  if (listing) {
+    std::erase_if(listing->tasks, [&](const TaskRow& row) {
+      return !context_.authority.sees(caller, row.subject.owner_uid);
+    });
+  }
+  return reply(listing);
+}
+
+Response Routes::list_services(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<ServiceListing> listing = context_.control.list_services();
+  if (listing) {
+    std::erase_if(listing->services, [&](const ServiceRow& row) {
+      return !context_.authority.sees(caller, row.subject.owner_uid);
+    });
+  }
+  return reply(listing);
+}
+
+// Everybody sees how full a device is; whose task fills it, only those who may.
+Response Routes::list_devices(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<DeviceListing> listing = context_.control.list_devices();
+  if (listing) {
+    for (DeviceRow& row : listing->devices) {
+      for (DeviceHolder& holder : row.holders) {
+        if (context_.authority.sees(caller, holder.task.owner_uid)) continue;
+        holder.task = {0, "(another user's)", holder.task.owner_uid};
+      }
+    }
+  }
+  return reply(listing);
+}
+
+Response Routes::events(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Request with_id = request;
+  // A reader that connects again says where it was.
+  if (!request.last_event_id.empty()) with_id.query["after"] = request.last_event_id;
+  const Result<std::int64_t> after = number_in_query(with_id, "after", unknown);
+  const Result<std::int64_t> limit = number_in_query(request, "limit", page_max);
+  if (!after) return failure(after.error());
+  if (!limit) return failure(limit.error());
+  std::uint64_t from = static_cast<std::uint64_t>(std::max<std::int64_t>(*after, 0));
+  if (!follows(request)) {
+    auto page = context_.control.events_after(from, std::clamp<std::int64_t>(*limit, 1, page_max));
+    if (!page) return failure(page.error());
+    // The next page begins here, whatever the caller may not see.
+    const std::uint64_t last = page->empty() ? from : page->back().sequence;
+    std::erase_if(*page, [&](const EventRow& row) {
+      return !row.about_pool && !context_.authority.sees(caller, row.owner_uid);
+    });
+    return {200, encode(EventPage{std::move(*page), last})};
+  }
+  if (*after == unknown) {
+    const Result<PoolStatus> status = context_.control.status();
+    if (!status) return failure(status.error());
+    from = status->sequence;
+  }
+  Response response;
+  response.stream = [context = context_, caller, from](std::shared_ptr<http::Stream> stream) {
+    context.events.follow(caller, from, std::move(stream));
+  };
+  return response;
+}
+
+Response Routes::log(const Request& request) const {
+  const Result<std::int64_t> offset = number_in_query(request, "offset", 0);
+  if (!offset) return failure(offset.error());
+  return with_task(request, [&](const Caller&, std::uint64_t id) -> Response {
+    if (!follows(request)) {
+      Result<LogChunk> chunk = context_.control.read_log(id, {*offset, log_bytes_max});
+      if (chunk && static_cast<std::int64_t>(chunk->bytes.size()) == log_bytes_max) {
+        chunk->next_offset -= static_cast<std::int64_t>(drop_broken_end(chunk->bytes));
+      }
+      return reply(chunk);
+    }
+    Response response;
+    response.stream = [context = context_, id, from = *offset](std::shared_ptr<http::Stream> s) {
+      context.logs.follow(id, from, std::move(s));
+    };
+    return response;
+  });
+}
+
+Response Routes::scale(const Request& request) const {
+  const Result<Scale> scale = decode_scale(request.body);
+  if (!scale) return failure(scale.error());
+  return with_service(request, [&](const Caller& caller, std::uint64_t id) {
+    return reply(context_.control.scale_service(caller, id, *scale));
+  });
+}
+
+Response Routes::pause(const Request& request) const {
+  const Caller caller = caller_of(request);
+  if (auto may = context_.authority.may_administer(caller); !may) return failure(may.error());
+  const Result<std::string> reason = decode_pause(request.body);
+  if (!reason) return failure(reason.error());
+  return reply(context_.control.pause(caller, *reason));
+}
+
+Response Routes::resume(const Request& request) const {
+  const Caller caller = caller_of(request);
+  if (auto may = context_.authority.may_administer(caller); !may) return failure(may.error());
+  return reply(context_.control.resume(caller));
+}
+
+void add_task_routes(http::Router& router, const Routes& routes) {
+  router.add("GET", "/v1/tasks", [routes](const Request& r) { return routes.list_tasks(r); });
+  router.add("POST", "/v1/tasks", [routes](const Request& r) { return routes.submit(r); });
+  router.add("GET", "/v1/tasks/{task}", [routes](const Request& r) {
+    return routes.with_task(r, [&](const Caller&, std::uint64_t id) {
+      return reply(routes.control().describe_task(id));
+    });
+  });
+  router.add("DELETE", "/v1/tasks/{task}", [routes](const Request& r) {
+    return routes.with_task(r, [&](const Caller& caller, std::uint64_t id) {
+      return reply(routes.control().cancel_task(caller, id));
+    });
+  });
+  router.add("GET", "/v1/tasks/{task}/why", [routes](const Request& r) {
+    return routes.with_task(
+        r, [&](const Caller&, std::uint64_t id) { return reply(routes.control().why(id)); });
+  });
+  router.add("GET", "/v1/tasks/{task}/log", [routes](const Request& r) { return routes.log(r); });
+}
+
+void add_service_routes(http::Router& router, const Routes& routes) {
+  router.add("GET", "/v1/services", [routes](const Request& r) { return routes.list_services(r); });
+  router.add("GET", "/v1/services/{service}", [routes](const Request& r) {
+    return routes.with_service(r, [&](const Caller&, std::uint64_t id) {
+      return reply(routes.control().describe_service(id));
+    });
+  });
+  router.add("DELETE", "/v1/services/{service}", [routes](const Request& r) {
+    return routes.with_service(r, [&](const Caller& caller, std::uint64_t id) {
+      return reply(routes.control().cancel_service(caller, id));
+    });
+  });
+  router.add("POST", "/v1/services/{service}/scale",
+             [routes](const Request& r) { return routes.scale(r); });
+}
+
+}  // namespace
+
+http::Router make_router(const RouteContext& context) {
+  const Routes routes(context);
+  http::Router router;
+  router.add("GET", "/v1/version",
+             [routes](const Request&) { return reply(routes.control().version()); });
+  router.add("GET", "/v1/status",
+             [routes](const Request&) { return reply(routes.control().status()); });
+  router.add("GET", "/v1/doctor",
+             [routes](const Request&) { return reply(routes.control().doctor()); });
+  router.add("GET", "/v1/devices", [routes](const Request& r) { return routes.list_devices(r); });
+  router.add("GET", "/v1/events", [routes](const Request& r) { return routes.events(r); });
+  router.add("POST", "/v1/pause", [routes](const Request& r) { return routes.pause(r); });
+  router.add("POST", "/v1/resume", [routes](const Request& r) { return routes.resume(r); });
+  add_task_routes(router, routes);
+  add_service_routes(router, routes);
+  return router;
+}
+
+}  // namespace neap::api
