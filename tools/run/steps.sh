@@ -29,7 +29,11 @@ try_step() {
     printf ' ok (%d s)\n' "$((SECONDS - begin))"
   else
     printf ' FAILED with status %d (%d s)\n' "$status" "$((SECONDS - begin))"
-    tail -n "${STEP_TAIL:-40}" "$log" | sed 's/^/    /'
+    # The lines that say what broke, wherever they are, and then the end.
+    grep -nE '(^|[^a-z_])(error|fatal error|ERROR):|^FAILED:|\*\*\*(Failed|Timeout|Exception)' "$log" |
+      head -n 30 | cut -c1-300 | sed 's/^/    /' || true
+    printf '    ...\n'
+    tail -n "${STEP_TAIL:-25}" "$log" | cut -c1-300 | sed 's/^/    /'
     printf '    whole log: %s\n' "${log#"$NEAP_ROOT"/}"
   fi
   return "$status"
