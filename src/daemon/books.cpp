@@ -23,7 +23,18 @@ bool is_trail(const Record& record) {
 }  // namespace
 
 void Books::note(const PoolState& state, const Record& record) {
+  // Forgotten tasks leave the books too; looked at now and then, not at each record.
+  if (record.sequence % 4096 == 0) {
+    const auto forgotten = [&](TaskId id) { return state.tasks.find(id) == nullptr; };
+    std::erase_if(trails_, [&](const auto& entry) { return forgotten(entry.first); });
+    std::erase_if(allocations_, [&](const auto& entry) { return forgotten(entry.second); });
+  }
   if (!is_trail(record)) return;
+  if (const auto* decision = std::get_if<Decision>(&record.body)) {
+    if (const auto* placed = std::get_if<TaskPlaced>(decision)) {
+      allocations_[placed->allocation] = placed->task;
+    }
+  }
   Narration words;
   if (const auto* event = std::get_if<Event>(&record.body)) {
     if (std::holds_alternative<TimerFired>(*event)) return;
@@ -44,10 +55,11 @@ void Books::add(const PoolState& state, const Record& record, TaskId id, std::st
   trail.push_back({record.sequence, record.time, task->phase, place_text(state, task->slots),
                    std::move(reason)});
   if (trail.size() > trail_kept) trail.pop_front();
-  // Forgotten tasks leave the books too; looked at now and then, not at each record.
-  if (record.sequence % 4096 == 0) {
-    std::erase_if(trails_, [&](const auto& entry) { return !state.tasks.find(entry.first); });
-  }
+}
+
+TaskId Books::task_of(AllocationId allocation) const {
+  const auto found = allocations_.find(allocation);
+  return found == allocations_.end() ? TaskId::none() : found->second;
 }
 
 std::vector<TrailStep> Books::trail_of(TaskId task) const {
@@ -66,6 +78,14 @@ void Books::encode(Encoder& out) const {
     out.put(id);
     out.put(trail_of(id));
   }
+  std::vector<std::pair<AllocationId, TaskId>> allocations(allocations_.begin(),
+                                                           allocations_.end());
+  std::sort(allocations.begin(), allocations.end());
+  out.put_unsigned(allocations.size());
+  for (const auto& [allocation, task] : allocations) {
+    out.put(allocation);
+    out.put(task);
+  }
 }
 
 void Books::encode_balances(Encoder& /*out*/) const {}
@@ -79,6 +99,15 @@ void Books::decode(Decoder& in) {
     in.get(id);
     in.get(steps);
     trails_[id] = {steps.begin(), steps.end()};
+  }
+  allocations_.clear();
+  const std::uint64_t allocations = in.get_unsigned();
+  for (std::uint64_t i = 0; i < allocations && !in.failed(); ++i) {
+    AllocationId allocation;
+    TaskId task;
+    in.get(allocation);
+    in.get(task);
+    allocations_[allocation] = task;
   }
 }
 

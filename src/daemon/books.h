@@ -28,7 +28,7 @@ struct TrailStep {
   std::uint64_t sequence = 0;
   Time time;
   Phase phase{};
-  std::string place;   // node and device indices
+  std::string place;  // node and device indices
   std::string reason;
 };
 
@@ -40,6 +40,8 @@ class Books {
   void note(const PoolState& state, const Record& record);
 
   [[nodiscard]] std::vector<TrailStep> trail_of(TaskId task) const;
+  // Also of allocations that have ended, as long as their task is remembered.
+  [[nodiscard]] TaskId task_of(AllocationId allocation) const;
 
   void encode(Encoder& out) const;
   void decode(Decoder& in);
@@ -50,6 +52,7 @@ class Books {
   void add(const PoolState& state, const Record& record, TaskId task, std::string reason);
 
   std::unordered_map<TaskId, std::deque<TrailStep>> trails_;
+  std::unordered_map<AllocationId, TaskId> allocations_;
 };
 
 NEAP_FIELDS(TrailStep, sequence, time, phase, place, reason)

@@ -23,7 +23,8 @@ inline constexpr int crash_point_count = 7;
 using CrashHook = void (*)(CrashPoint);
 inline std::atomic<CrashHook> crash_hook{nullptr};
 inline void crash_point(CrashPoint point) {
-  if (CrashHook hook = crash_hook.load(std::memory_order_relaxed)) [[unlikely]] hook(point);
+  if (CrashHook hook = crash_hook.load(std::memory_order_relaxed)) [[unlikely]]
+    hook(point);
 }
 
 [[nodiscard]] std::string_view name_of(CrashPoint point);

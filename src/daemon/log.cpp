@@ -19,9 +19,15 @@ spdlog::logger& logger() {
 
 void log_line(LogLevel level, std::string_view line) {
   switch (level) {
-    case LogLevel::info: logger().info("{}", line); break;
-    case LogLevel::warning: logger().warn("{}", line); break;
-    case LogLevel::error: logger().error("{}", line); break;
+    case LogLevel::info:
+      logger().info("{}", line);
+      break;
+    case LogLevel::warning:
+      logger().warn("{}", line);
+      break;
+    case LogLevel::error:
+      logger().error("{}", line);
+      break;
   }
 }
 

@@ -205,7 +205,8 @@ bool Loop::apply_event(Time now, Event event, Held& held, StepResult& result) {
   const std::size_t first_decision = result.decisions.size();
   const std::uint64_t sequence = state_.sequence + 1;
   step(state_, now, event, result);
-  const auto kind = is_aggregate(event) ? journal::RecordKind::aggregate : journal::RecordKind::event;
+  const auto kind =
+      is_aggregate(event) ? journal::RecordKind::aggregate : journal::RecordKind::event;
   batch_.add(now, kind, static_cast<std::uint16_t>(event.index()), as_bytes(encode(event)));
   held.records.push_back({sequence, now, std::move(event), reporter});
   books_.note(state_, held.records.back());
@@ -214,8 +215,7 @@ bool Loop::apply_event(Time now, Event event, Held& held, StepResult& result) {
     const bool reason = std::holds_alternative<WaitReasonChanged>(decision);
     batch_.add(now, reason ? journal::RecordKind::reason : journal::RecordKind::decision,
                static_cast<std::uint16_t>(decision.index()), as_bytes(encode(decision)));
-    held.records.push_back(
-        {sequence + 1 + (i - first_decision), now, decision, TaskId::none()});
+    held.records.push_back({sequence + 1 + (i - first_decision), now, decision, TaskId::none()});
     books_.note(state_, held.records.back());
   }
   return true;

@@ -57,9 +57,9 @@ class Loop {
   ~Loop();
 
   // From any thread.
-  void post(Event event);                // a fact; refused ones are dropped with a log line
+  void post(Event event);  // a fact; refused ones are dropped with a log line
   void submit(Event event, Reply reply);
-  void query(Query query);               // sees a state between two events
+  void query(Query query);  // sees a state between two events
   void stop();
 
   // Returns after stop(), with everything durable, or with the journal's failure.

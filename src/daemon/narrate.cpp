@@ -22,8 +22,8 @@ std::string snake(std::string_view name) {
 }
 
 std::string seconds_text(Micros time) {
-  return std::to_string(time.value / 1'000'000) + "." +
-         std::to_string(time.value / 100'000 % 10) + " s";
+  return std::to_string(time.value / 1'000'000) + "." + std::to_string(time.value / 100'000 % 10) +
+         " s";
 }
 
 class Narrator {
@@ -76,7 +76,9 @@ class Narrator {
     service(e.name);
     say(e.in_use ? std::to_string(*e.in_use) + " requests in use" : "load unknown");
   }
-  void operator()(const PauseRequested& e) { say("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why)); }
+  void operator()(const PauseRequested& e) {
+    say("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why));
+  }
   void operator()(const ResumeRequested& e) { say("resumed by " + e.by); }
   void operator()(const TimerFired&) { say("a timer was due"); }
   void operator()(const TaskStarted& e) { report(e, "running"); }
@@ -94,15 +96,15 @@ class Narrator {
         " within their objective");
   }
   void operator()(const CheckpointDurable& e) {
-    report(e, "checkpoint of step " + std::to_string(e.step) + " durable in " +
-                  seconds_text(e.save));
+    report(e,
+           "checkpoint of step " + std::to_string(e.step) + " durable in " + seconds_text(e.save));
   }
   void operator()(const YieldAcknowledged& e) {
     report(e, "yielding at step " + std::to_string(e.step));
   }
   void operator()(const ContractBroken& e) { report(e, "contract: " + e.detail); }
   void operator()(const TaskExited& e) {
-    report(e, e.signal != 0   ? "ended by signal " + std::to_string(e.signal)
+    report(e, e.signal != 0  ? "ended by signal " + std::to_string(e.signal)
               : e.code == 75 ? "yielded (exit 75)"
                              : "exited with " + std::to_string(e.code));
     if (!e.detail.empty()) out_.message += ": " + e.detail;
@@ -111,8 +113,9 @@ class Narrator {
 
   void operator()(const TaskAdmitted& d) {
     task(d.task);
-    say(d.dedicated ? "admitted to the dedicated partition"
-                    : d.releasable ? "admitted, may use lendable devices" : "admitted");
+    say(d.dedicated    ? "admitted to the dedicated partition"
+        : d.releasable ? "admitted, may use lendable devices"
+                       : "admitted");
   }
   void operator()(const TaskRefused& d) {
     task(d.task);
@@ -126,8 +129,8 @@ class Narrator {
     task(d.task);
     std::string victims;
     for (const Victim& v : d.victims) {
-      victims += (victims.empty() ? "" : ", ") + name(v.task) + " (" +
-                 std::string(name_of(v.mode)) + ")";
+      victims +=
+          (victims.empty() ? "" : ", ") + name(v.task) + " (" + std::string(name_of(v.mode)) + ")";
     }
     say("claims " + place_text(state_, d.slots) + ", to be left by " + victims);
   }
@@ -137,9 +140,8 @@ class Narrator {
   }
   void operator()(const YieldAsked& d) {
     task(d.task);
-    say("asked to yield (" + std::string(name_of(d.mode)) + ", " +
-        std::string(name_of(d.reason)) + "), expected within " +
-        seconds_text(d.release_by - state_.now));
+    say("asked to yield (" + std::string(name_of(d.mode)) + ", " + std::string(name_of(d.reason)) +
+        "), expected within " + seconds_text(d.release_by - state_.now));
   }
   void operator()(const YieldWithdrawn& d) {
     task(d.task);
@@ -183,8 +185,8 @@ class Narrator {
     say("back in the pool");
   }
   void operator()(const WaitReasonChanged& d) {
-    say("tasks of shape " + std::to_string(d.shape.value) + " wait for: " +
-        std::string(name_of(d.code)));
+    say("tasks of shape " + std::to_string(d.shape.value) +
+        " wait for: " + std::string(name_of(d.code)));
   }
   void operator()(const ConditionChanged& d) {
     say(d.condition + (d.active ? ": " + d.detail : " is over"));

@@ -12,7 +12,7 @@ struct Narration {
   std::string kind;     // stable: "task_submitted", "task_placed"
   std::string subject;  // task, service, device or node; empty for the pool
   std::uint32_t owner_uid = 0;
-  TaskId task;          // none when it is not about one task
+  TaskId task;  // none when it is not about one task
   std::string message;
 };
 [[nodiscard]] Narration narrate(const PoolState& state, const Event& event, TaskId reporter);

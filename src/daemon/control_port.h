@@ -1,0 +1,59 @@
+// Answers the API's calls on the loop's thread: each waits for its turn and, when it changes
+// something, for the record to be durable.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "api/control.h"
+#include "daemon/loop.h"
+#include "daemon/views.h"
+
+namespace neap::daemon {
+
+class ControlPort final : public api::Control {
+ public:
+  struct Outside {  // what is not in the state
+    std::string journal_path;
+    // A part of a task's log: by its newest allocation.
+    std::function<Result<api::LogChunk>(AllocationId, api::LogRange)> read_log;
+    std::function<std::string(const std::string& service)> address_of;  // "" when nothing listens
+    std::function<std::int64_t(AllocationId)> port_of;                  // of a replica
+    std::function<std::vector<api::DoctorCheck>()> doctor;
+  };
+
+  ControlPort(Loop& loop, ViewContext context, Outside outside, Loop::Clock clock);
+
+  Result<api::Subject> find_task(std::string_view name_or_id) override;
+  Result<api::Subject> find_service(std::string_view name_or_id) override;
+  Result<api::Subject> submit(const api::Caller& caller, config::TaskFile file) override;
+  Result<void> cancel_task(const api::Caller& caller, std::uint64_t id) override;
+  Result<void> cancel_service(const api::Caller& caller, std::uint64_t id) override;
+  Result<void> scale_service(const api::Caller& caller, std::uint64_t id,
+                             api::Scale scale) override;
+  Result<void> pause(const api::Caller& caller, std::string_view reason) override;
+  Result<void> resume(const api::Caller& caller) override;
+  Result<api::PoolStatus> status() override;
+  Result<api::TaskListing> list_tasks() override;
+  Result<api::ServiceListing> list_services() override;
+  Result<api::DeviceListing> list_devices() override;
+  Result<api::TaskDetail> describe_task(std::uint64_t id) override;
+  Result<api::ServiceDetail> describe_service(std::uint64_t id) override;
+  Result<api::WhyReport> why(std::uint64_t id) override;
+  Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
+  Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
+  Result<api::VersionInfo> version() override;
+  Result<std::vector<api::DoctorCheck>> doctor() override;
+
+ private:
+  template <class T>
+  Result<T> ask(std::function<Result<T>(const PoolState&, const Books&)> question);
+  Result<Loop::Outcome> tell(Event event);
+
+  Loop& loop_;
+  ViewContext context_;
+  Outside outside_;
+  Loop::Clock clock_;
+};
+
+}  // namespace neap::daemon

@@ -1,0 +1,303 @@
+#include "daemon/views.h"
+
+#include <algorithm>
+
+#include "core/model/pool_index.h"
+#include "core/rules/admit.h"
+#include "core/rules/explain.h"
+#include "daemon/narrate.h"
+
+#ifndef NEAP_VERSION
+#define NEAP_VERSION "0.1.0"
+#endif
+
+namespace neap::daemon {
+
+namespace {
+
+std::string kind_of(const TaskState& task) {
+  if (task.service.valid()) return "replica";
+  return task.purpose == Purpose::interactive ? "interactive" : "training";
+}
+
+// "10min", "90s", "250ms": as the files write them.
+std::string duration_text(Micros time) {
+  const std::int64_t us = time.value;
+  const auto in = [us](std::int64_t unit, const char* name) {
+    return std::to_string(us / unit) + name;
+  };
+  if (us == 0) return "0s";
+  if (us % 3'600'000'000 == 0) return in(3'600'000'000, "h");
+  if (us % 60'000'000 == 0) return in(60'000'000, "min");
+  if (us % 1'000'000 == 0) return in(1'000'000, "s");
+  return in(1'000, "ms");
+}
+
+std::int64_t exit_code_of(const TaskState& task) {
+  if (!has_ended(task.phase) && task.restarts == 0) return api::unknown;
+  if (task.phase == Phase::refused || !task.allocation.valid()) return api::unknown;
+  return task.exit_signal != 0 ? 128 + task.exit_signal : task.exit_code;
+}
+
+std::string reason_of(const PoolState& state, const TaskState& task) {
+  switch (task.phase) {
+    case Phase::waiting:
+      return explain_wait(state, task);
+    case Phase::yielding:
+      return "asked to yield (" + std::string(name_of(task.yield_mode)) + ", " +
+             std::string(name_of(task.stop_reason)) + ")";
+    case Phase::stopping:
+      return "asked to stop: " + std::string(name_of(task.stop_reason));
+    default:
+      return task.detail;
+  }
+}
+
+api::Subject subject_of(const TaskState& task) {
+  return {task.id.value, task.spec.name, task.spec.owner.uid};
+}
+
+void declare(std::vector<api::Attribute>& out, std::string name, std::string value) {
+  if (!value.empty()) out.push_back({std::move(name), std::move(value)});
+}
+
+std::string contract_text(const ContractSpec& contract) {
+  std::string text;
+  if (contract.sdk) text += "sdk ";
+  if (contract.signals) text += "signals ";
+  if (contract.watch) text += "watch ";
+  if (!text.empty()) text.pop_back();
+  return text.empty() ? "none" : text;
+}
+
+std::vector<api::Attribute> declared(const TaskState& task) {
+  const TaskSpec& spec = task.spec;
+  std::vector<api::Attribute> out;
+  declare(out, "gpus", std::to_string(spec.request.count));
+  declare(out, "compute", std::to_string(spec.request.share.value / 10) + "%");
+  if (spec.request.memory.value > 0) {
+    declare(out, "memory", std::to_string(spec.request.memory.value) + "MiB");
+  }
+  std::string models;
+  for (const auto& model : spec.request.models) models += (models.empty() ? "" : ", ") + model;
+  declare(out, "device_models", models);
+  declare(out, "trust_domain", spec.request.trust_domain);
+  declare(out, "baseline", spec.baseline);
+  if (spec.work) declare(out, "work", duration_text(*spec.work));
+  if (task.service.valid()) return out;
+  declare(out, "interruptible", spec.interruptible ? "true" : "false");
+  declare(out, "delay_tolerance", duration_text(spec.delay_tolerance));
+  const ContractSpec& c = spec.contract;
+  declare(out, "checkpoint.contract", contract_text(c));
+  declare(out, "checkpoint.on_demand", c.on_demand || task.on_demand_seen ? "true" : "false");
+  if (c.interval.value > 0) declare(out, "checkpoint.interval", duration_text(c.interval));
+  declare(out, "checkpoint.restore_time", duration_text(c.restore));
+  if (!task.checkpoint_path.empty()) {
+    declare(out, "last_checkpoint",
+            task.checkpoint_path + " (step " + std::to_string(task.durable_step) + ")");
+  }
+  declare(out, "lendable", task.releasable ? "true" : "false");
+  return out;
+}
+
+std::string device_state_text(const PoolState& state, const DeviceState& device) {
+  const NodeState& node = state.node(device.node);
+  if (!node.up || !node.reachable) return "lost";
+  if (device.health != DeviceHealth::healthy) return "unhealthy";
+  return device.excluded ? "filtered" : "usable";
+}
+
+std::string device_reason(const PoolState& state, const DeviceState& device) {
+  const NodeState& node = state.node(device.node);
+  if (!node.up) return "its node was lost";
+  if (!node.reachable) return "its node cannot be reached";
+  if (device.health != DeviceHealth::healthy) return device.health_detail;
+  if (device.excluded) {
+    return std::to_string(device.foreign.value) + " of " + std::to_string(device.memory.value) +
+           " MiB are held by processes outside the pool";
+  }
+  return {};
+}
+
+}  // namespace
+
+api::PoolStatus view_status(const PoolState& state, const ViewContext& context) {
+  api::PoolStatus out;
+  out.version = NEAP_VERSION;
+  out.device_source = context.device_source;
+  out.sequence = state.sequence;
+  out.now_us = state.now.us;
+  out.started_us = context.started.us;
+  if (state.pause.active) {
+    out.paused_by = state.pause.by.empty() ? "unknown" : state.pause.by;
+    out.paused_since_us = state.pause.since.us;
+  }
+  out.devices_guard = state.spec.inference_guard_min;
+  out.devices_buffer = state.spec.elastic_buffer;
+  for (const DeviceState& device : state.devices) {
+    ++out.devices_total;
+    out.devices_usable += is_usable(state, device) ? 1 : 0;
+    if (device.role != Role::buffer) continue;
+    out.devices_lent += std::any_of(device.tenants.begin(), device.tenants.end(),
+                                    [&](const Tenant& t) {
+                                      return state.tasks.at(t.task).purpose != Purpose::inference;
+                                    })
+                            ? 1
+                            : 0;
+  }
+  state.tasks.for_each([&](const TaskState& task) {
+    out.tasks_waiting += task.phase == Phase::waiting ? 1 : 0;
+    out.tasks_running += holds_devices(task.phase) ? 1 : 0;
+  });
+  for (const auto& [name, detail] : state.conditions) out.conditions.push_back({name, detail});
+  return out;
+}
+
+api::TaskRow view_task(const PoolState& state, const TaskState& task) {
+  api::TaskRow row;
+  row.subject = subject_of(task);
+  row.kind = kind_of(task);
+  row.user = task.spec.owner.user;
+  row.team = task.spec.team;
+  row.tier = task.spec.tier;
+  if (task.service.valid()) row.service = state.service(task.service).spec.name;
+  row.state = std::string(name_of(task.phase));
+  row.reason = reason_of(state, task);
+  if (task.phase == Phase::waiting) row.place = place_in_queue(state, task);
+  row.gpus = task.spec.request.count;
+  row.compute_milli = task.spec.request.share.value;
+  row.memory_mib = task.spec.request.memory.value;
+  for (const Slot& slot : task.slots) {
+    const DeviceState& device = state.device(slot.device);
+    row.devices.push_back(device.uuid);
+    if (row.node.empty()) row.node = state.node(device.node).name;
+  }
+  row.submitted_us = task.submitted.us;
+  if (task.started_at > Time(0)) row.started_us = task.started_at.us;
+  if (has_ended(task.phase)) row.finished_us = task.phase_since.us;
+  if (!task.checkpoint_path.empty()) row.last_checkpoint_us = task.captured.us;
+  row.preemptions = task.preemptions;
+  row.lost_work_us = task.lost.value;
+  if (task.last_step > 0) row.step = task.last_step;
+  row.exit_code = exit_code_of(task);
+  return row;
+}
+
+api::ServiceRow view_service(const PoolState& state, const ServiceState& service) {
+  api::ServiceRow row;
+  row.subject = {service.id.value, service.spec.name, service.spec.owner.uid};
+  row.user = service.spec.owner.user;
+  row.team = service.spec.team;
+  row.tier = service.spec.tier;
+  row.replicas_min = service.removed ? 0 : service.spec.min_replicas;
+  row.replicas_max = service.removed ? 0 : service.spec.max_replicas;
+  for (const TaskId id : service.replicas) {
+    const TaskState& task = state.tasks.at(id);
+    if (task.phase == Phase::stopping || task.phase == Phase::yielding) {
+      ++row.replicas_draining;
+      continue;
+    }
+    ++row.replicas_wanted;
+    if (task.ready) {
+      ++row.replicas_ready;
+    } else {
+      ++row.replicas_starting;
+    }
+    if (task.phase == Phase::waiting && row.reason.empty()) {
+      row.reason = task.spec.name + ": " + explain_wait(state, task);
+    }
+  }
+  row.state = service.removed                          ? "removed"
+              : row.replicas_ready >= row.replicas_min ? "ready"
+              : row.replicas_ready > 0                 ? "degraded"
+                                                       : "starting";
+  const std::int64_t capacity = row.replicas_ready * service.spec.concurrency;
+  if (service.in_use && capacity > 0) row.utilisation_ppm = *service.in_use * 1'000'000 / capacity;
+  return row;
+}
+
+api::DeviceRow view_device(const PoolState& state, const DeviceState& device,
+                           const ViewContext& context) {
+  api::DeviceRow row;
+  const NodeState& node = state.node(device.node);
+  row.name = device.uuid;
+  row.node = node.name;
+  row.fault_domain = state.domains[node.domain.value];
+  row.model = state.models[device.model.value].name;
+  row.source = context.device_source;
+  row.partition = device.role == Role::dedicated ? "dedicated" : "shared";
+  row.role = std::string(name_of(device.role));
+  row.state = device_state_text(state, device);
+  row.reason = device_reason(state, device);
+  row.memory_mib = device.memory.value;
+  row.memory_free_mib = std::max<std::int64_t>(0, free_memory(state, device).value);
+  row.memory_foreign_mib = device.foreign.value;
+  row.compute_free_milli = std::max<std::int64_t>(0, free_share(device).value);
+  for (const Tenant& tenant : device.tenants) {
+    row.holders.push_back(
+        {subject_of(state.tasks.at(tenant.task)), tenant.share.value, tenant.memory.value});
+  }
+  return row;
+}
+
+api::TaskDetail view_task_detail(const PoolState& state, const Books& books, const TaskState& task,
+                                 const ViewContext& context) {
+  api::TaskDetail out;
+  out.pool = view_status(state, context);
+  out.row = view_task(state, task);
+  out.declared = declared(task);
+  for (TrailStep& step : books.trail_of(task.id)) {
+    out.trail.push_back({step.sequence, step.time.us, std::string(name_of(step.phase)),
+                         std::move(step.place), std::move(step.reason)});
+  }
+  return out;
+}
+
+api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
+                        const ViewContext& context) {
+  api::WhyReport out;
+  out.pool = view_status(state, context);
+  out.row = view_task(state, task);
+  out.code = std::string(name_of(wait_code_of(state, task)));
+  out.reason = out.row.reason;
+  for (auto s = state.index->waiting_shapes.first(); s;
+       s = state.index->waiting_shapes.at_or_after(*s + 1)) {
+    out.queue_length += static_cast<std::int64_t>(state.index->waiting[*s].size());
+  }
+  const Admission admission = admit(state, task);
+  for (const char* condition : {"baseline", "predictable", "interruptible", "delay_tolerance"}) {
+    const bool failed = admission.condition == condition;
+    out.admission.push_back({condition, failed ? "failed" : "met", failed ? admission.detail : ""});
+  }
+  if (task.phase == Phase::waiting) {
+    out.place = out.row.place;
+    const Unblock unblock = find_unblock(state, task.id, now);
+    out.unblocks.push_back(to_text(state, unblock));
+    if (const auto plan = state.plans.find(task.id); plan != state.plans.end()) {
+      Time latest = now;
+      for (const Victim& v : plan->second.victims) latest = std::max(latest, v.release_by);
+      out.estimate_us = latest.us;
+    }
+  }
+  return out;
+}
+
+api::EventRow view_event(const PoolState& state, const Record& record) {
+  Narration words;
+  if (const auto* event = std::get_if<Event>(&record.body)) {
+    words = narrate(state, *event, record.reporter);
+  } else {
+    words = narrate(state, std::get<Decision>(record.body));
+  }
+  api::EventRow row;
+  row.sequence = record.sequence;
+  row.time_us = record.time.us;
+  row.about_pool = !words.task.valid() && words.owner_uid == 0;
+  row.kind = std::move(words.kind);
+  row.subject = std::move(words.subject);
+  row.owner_uid = words.owner_uid;
+  row.message = std::move(words.message);
+  return row;
+}
+
+}  // namespace neap::daemon
