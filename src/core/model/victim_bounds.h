@@ -27,8 +27,8 @@ enum class Spread : std::uint8_t { one_node, many_nodes };
 
 // Demands that share their bounds.
 struct DemandClass {
-  Shape shape;       // request.count: devices of one node
-  Micros horizon;    // victims that release within it count
+  Shape shape;     // request.count: devices of one node
+  Micros horizon;  // victims that release within it count
   Killing killing{};
   Spread spread{};
   bool operator==(const DemandClass&) const = default;
@@ -58,8 +58,7 @@ class VictimBounds {
   // The bounds of one class, up to date. `measure` is Bound(NodeId).
   class Tree;
   template <class Measure>
-  const Tree& up_to_date(const DemandClass& demand, std::size_t nodes, Time now,
-                         Measure&& measure);
+  const Tree& up_to_date(const DemandClass& demand, std::size_t nodes, Time now, Measure&& measure);
 
   // Measures at most `at_most` bounds that are out of date, of the classes in use, so that the
   // next search finds little to do. `measure` is Bound(const DemandClass&, NodeId).
@@ -90,8 +89,8 @@ class VictimBounds::Tree {
   [[nodiscard]] std::size_t leaf(NodeId node) const { return leaves_ + node.value; }
   void touch(NodeId node) { stale_.insert(node.value); }
   void touch_all();
-  void fit(std::size_t nodes);   // as many leaves as there are nodes
-  void expire(Time now);         // what holds no longer becomes stale
+  void fit(std::size_t nodes);  // as many leaves as there are nodes
+  void expire(Time now);        // what holds no longer becomes stale
   void set(NodeId node, Bound bound);
   void renew_alarms();
 

@@ -32,21 +32,27 @@ struct ReleaseTimes {
 // interactive only for inference (D1), interruptible.
 [[nodiscard]] bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand);
 
-// Nothing when no mode releases by `needed_by`.
+// Nothing when no mode releases by `needed_by`. Kill is among the modes where the pool allows
+// break-glass; find_victims() turns to it only when no set of victims can do without.
 [[nodiscard]] std::optional<Offer> cheapest_offer(const PoolState& state, const TaskState& task,
                                                   Time now, Time needed_by);
 
 struct Proposal {
-  std::vector<Slot> slots;       // where the demand would be placed
-  std::vector<Victim> victims;   // sorted by task; removing any breaks the placement
+  std::vector<Slot> slots;      // where the demand would be placed
+  std::vector<Victim> victims;  // sorted by task; removing any breaks the placement
   std::int64_t cost = 0;
   std::int64_t lower_bound = 0;  // equal to cost when the search was exact
 };
 
 // The cheapest victim set for which place_on_node() accepts the demand. Exact below a bound on
 // operations (10^5), beyond it the better of two greedies with reverse-delete and a lower bound.
-// Nothing: no set is feasible by `needed_by`.
+// Equal costs: fewer victims, then the smaller node. Nothing: no set is feasible by `needed_by`,
+// or none was found within the bound. Only the index of `state` changes.
 [[nodiscard]] std::optional<Proposal> find_victims(PoolState& state, const Shape& demand, Time now,
                                                    Time needed_by);
+
+// Brings at most `at_most` bounds of the index up to date, so that the work of changes does not
+// pile up for the next search. Changes no decision.
+void settle_victim_bounds(PoolState& state, Time now, std::size_t at_most);
 
 }  // namespace neap

@@ -75,8 +75,8 @@ struct CoverValue {
 struct Cover {
   bool feasible = false;
   std::int64_t price = 0;
-  std::int64_t lower = 0;              // of any cover; equal to price when the search was exact
-  std::vector<std::uint32_t> chosen;   // candidates, ascending
+  std::int64_t lower = 0;             // of any cover; equal to price when the search was exact
+  std::vector<std::uint32_t> chosen;  // candidates, ascending
 };
 
 // Devices that share no candidate are independent: each such part gets its price for 1, 2, ..
@@ -87,33 +87,41 @@ class CoverSolver {
   void solve(const CoverProblem& problem, std::int32_t devices, Cells& cells, Cover& out);
 
  private:
-  struct Part {
-    std::uint32_t first_point = 0;
-    std::uint32_t devices = 0;
-  };
   // The price of making a number of devices of one part fit.
   struct Point {
     CoverValue value;
     std::int64_t lower = 0;
     std::uint32_t first_pick = 0, picks = 0;
   };
+  struct Part {
+    std::uint32_t first_point = 0;
+    std::uint32_t devices = 0;
+  };
+  struct Entry {
+    std::uint32_t candidate = 0, piece = 0;
+  };
 
-  std::int32_t sort_devices();  // into open ones and others; how many fit already
-  void make_parts();
-  void make_curve(std::uint32_t part_of_device, Cells& cells);
+  std::int32_t sort_devices();  // finds the open ones; returns how many fit already
+  void list_entries();
+  void join_devices();
+  void price_parts(Cells& cells);
+  void price_alone(const CoverCandidate& candidate, std::uint32_t index, std::uint32_t devices);
   void combine(std::size_t need, Cover& out);
-  void combine_lower(std::size_t need, Cover& out) const;
+  [[nodiscard]] std::int64_t combine_lower(std::size_t need) const;
+  [[nodiscard]] std::uint32_t root(std::uint32_t device);
 
   const CoverProblem* problem_ = nullptr;
-  std::vector<std::uint32_t> open_;    // devices that fit if enough candidates leave
-  std::vector<std::uint32_t> part_;    // by device: the smallest device of its part
+  std::vector<Shortfall> freed_;           // by device, if all candidates left
+  std::vector<std::uint32_t> open_;        // devices that then fit, and do not now
+  std::vector<std::uint32_t> parent_;      // by device; `closed` for those that are not open
+  std::vector<std::uint32_t> entry_ends_;  // by device, into entries_
+  std::vector<Entry> entries_;             // of open devices, by device
   std::vector<Part> parts_;
   std::vector<Point> points_;
   std::vector<std::uint32_t> picks_;
   std::vector<CoverValue> best_;
   std::vector<std::uint32_t> choice_;
   bool exact_ = true;
-  friend class PartSearch;
 };
 
 }  // namespace neap

@@ -1,0 +1,314 @@
+#include "core/rules/preempt.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/model/pool_index.h"
+#include "core/rules/place.h"
+#include "core/rules/preempt_cover.h"
+#include "core/rules/preempt_gang.h"
+#include "core/rules/preempt_node.h"
+
+namespace neap {
+
+namespace {
+
+constexpr std::int64_t cells_per_search = 100'000;
+// A gang is searched among its cheapest nodes and so many more, then four times as many.
+constexpr std::size_t first_spare_nodes = 8;
+constexpr std::size_t most_spare_nodes = 512;
+
+// Bounds are kept for a few horizons, each long enough for the demands that share it.
+Micros horizon_for(const PreemptSpec& spec, Micros wait) {
+  Micros near = spec.guard_reclaim;
+  Micros far = spec.checkpoint_interval + spec.grace;
+  if (far < near) std::swap(near, far);
+  if (wait <= near) return near;
+  if (wait <= far) return far;
+  Micros horizon = hours(1);
+  while (horizon < wait && horizon < hours(24 * 365)) horizon = horizon * 2;
+  return std::max(horizon, wait);
+}
+
+// The order in which placement would try the models.
+std::vector<ModelId> models_for(const PoolState& state, const Request& request) {
+  std::vector<ModelId> out;
+  for (std::uint16_t m = 0; m < state.models.size(); ++m) {
+    const ModelState& model = state.models[m];
+    const bool named =
+        request.models.empty() ||
+        std::find(request.models.begin(), request.models.end(), model.name) != request.models.end();
+    if (named && model.per_node > 0) out.push_back(ModelId(m));
+  }
+  const bool shared = request.share < whole_device;
+  std::stable_sort(out.begin(), out.end(), [&](ModelId a, ModelId b) {
+    const MiB x = state.models[a.value].memory;
+    const MiB y = state.models[b.value].memory;
+    return shared ? x > y : x < y;
+  });
+  return out;
+}
+
+void sort_by_task(std::vector<Victim>& victims) {
+  std::sort(victims.begin(), victims.end(),
+            [](const Victim& a, const Victim& b) { return a.task < b.task; });
+}
+
+// Those that may be to spare, the dearest first: an exact cover has none with a price.
+std::vector<Victim> maybe_spare(std::vector<Victim> victims, bool exact) {
+  if (exact && total_cost(victims) < saturated_cost) {
+    std::erase_if(victims, [](const Victim& v) { return v.cost > 0; });
+  }
+  std::stable_sort(victims.begin(), victims.end(),
+                   [](const Victim& a, const Victim& b) { return a.cost > b.cost; });
+  return victims;
+}
+
+class VictimSearch {
+ public:
+  VictimSearch(PoolState& state, Time now, Time needed_by, Killing killing)
+      : state_(state), now_(now), needed_by_(needed_by), killing_(killing) {}
+
+  std::optional<Proposal> run(const Shape& demand) {
+    for (const ModelId id : models_for(state_, demand.request)) {
+      const ModelState& model = state_.models[id.value];
+      Shape one = demand;
+      one.request.models = {model.name};
+      const Split split = split_of(demand.request, model.per_node);
+      if (split.nodes == 1 && split.remainder == 0) {
+        on_one_node(one);
+        continue;
+      }
+      const MiB capacity = model.memory - state_.spec.device_reserve;
+      if (take_of(state_, demand.request, capacity).share == whole_device) over_nodes(one, split);
+    }
+    if (best_) best_->lower_bound = std::min({best_->lower_bound, lower_, best_->cost});
+    return std::move(best_);
+  }
+
+ private:
+  const VictimBounds::Tree& bounds_of(const Shape& demand, std::int32_t count, Spread spread) {
+    DemandClass demands{demand, horizon_for(state_.spec.preempt, needed_by_ - now_), killing_,
+                        spread};
+    demands.shape.request.count = count;
+    return state_.index->victims.up_to_date(demands, state_.nodes.size(), now_, [&](NodeId node) {
+      return measure_bound(state_, node, demands, now_);
+    });
+  }
+
+  // ---- one node ------------------------------------------------------------------------------
+
+  void on_one_node(const Shape& demand) {
+    const auto& tree = bounds_of(demand, demand.request.count, Spread::one_node);
+    NodesByBound nodes(tree);
+    std::optional<NodeId> best_node;  // of this model
+    while (const auto next = nodes.peek()) {
+      if (best_) {
+        const std::int64_t cost = best_->cost;
+        if (next->cost > cost) break;
+        if (next->cost == cost && (!best_node || next->node > *best_node)) break;
+      }
+      if (cells_.spent()) {
+        lower_ = std::min(lower_, next->cost);
+        break;
+      }
+      nodes.take();
+      if (try_node(demand, next->node, best_node)) best_node = next->node;
+    }
+  }
+
+  bool try_node(const Shape& demand, NodeId node, std::optional<NodeId> best_node) {
+    cells_.spend(64);  // for reading the node
+    read_node(state_, node, demand, now_, needed_by_, killing_, problem_);
+    solver_.solve(problem_.cover, demand.request.count, cells_, cover_);
+    if (!cover_.feasible) return false;
+    lower_ = std::min(lower_, cover_.lower);
+    if (best_) {
+      if (cover_.price > best_->cost) return false;
+      if (cover_.price == best_->cost && (!best_node || node > *best_node)) return false;
+    }
+    std::vector<Victim> victims;
+    for (const std::uint32_t c : cover_.chosen) victims.push_back(problem_.victims[c]);
+    const auto place = [&] {
+      return place_on_node(state_, room_without(state_, node, demand, victims), demand,
+                           demand.request.count, allowed_roles(demand));
+    };
+    for (const Victim& victim : maybe_spare(victims, cover_.lower == cover_.price)) {
+      const std::vector<Victim> kept = victims;
+      std::erase(victims, victim);
+      if (place().empty()) victims = kept;
+    }
+    std::vector<Slot> slots = place();
+    if (slots.empty()) return false;  // the predicate has the last word
+    sort_by_task(victims);
+    const std::int64_t cost = total_cost(victims);
+    best_ = Proposal{std::move(slots), std::move(victims), cost, cost};
+    return true;
+  }
+
+  // ---- several nodes -------------------------------------------------------------------------
+
+  struct Gathered {
+    std::set<NodeId> nodes;
+    std::int64_t cheapest = 0;                        // no gang anywhere costs less
+    std::int64_t outside = VictimBounds::infeasible;  // nor less, if it uses another node
+    bool everything = false;
+  };
+
+  void over_nodes(const Shape& demand, const Split& split) {
+    for (std::size_t spare = first_spare_nodes;; spare *= 4) {
+      Gathered gathered;
+      if (!gather(demand, split, spare, gathered)) return;
+      GangProblem gang;
+      read_gang(demand, split, gathered, gang);
+      const GangCover cover = cover_gang(gang, cells_);
+      const std::int64_t price = cover.feasible ? cover.value.price : VictimBounds::infeasible;
+      const bool proved = cover.exact && price <= gathered.outside;
+      const bool last =
+          gathered.everything || proved || cells_.spent() || spare >= most_spare_nodes;
+      if (!last) continue;
+      const bool exact = cover.exact && cover.feasible;
+      lower_ = std::min(lower_, exact ? std::min(price, gathered.outside) : gathered.cheapest);
+      if (cover.feasible && (!best_ || price < best_->cost)) propose_gang(demand, gang, cover);
+      return;
+    }
+  }
+
+  // The cheapest nodes by bound, and all nodes of the jobs on them that hold several.
+  bool gather(const Shape& demand, const Split& split, std::size_t spare, Gathered& out) {
+    const auto wanted = static_cast<std::size_t>(split.nodes);
+    const bool has_rest = split.remainder > 0;
+    NodesByBound full(bounds_of(demand, split.per_node, Spread::many_nodes));
+    std::vector<std::int64_t> sums{0};
+    std::optional<VictimBounds::Entry> next_full;
+    for (next_full = full.peek(); next_full && sums.size() <= wanted + spare;
+         next_full = full.peek()) {
+      sums.push_back(add_saturated(sums.back(), next_full->cost));
+      out.nodes.insert(next_full->node);
+      full.take();
+    }
+    if (sums.size() <= wanted) return false;
+    std::optional<NodesByBound> rest;
+    std::int64_t rest_cost = 0;
+    std::optional<VictimBounds::Entry> next_rest;
+    if (has_rest) {
+      rest.emplace(bounds_of(demand, split.remainder, Spread::many_nodes));
+      next_rest = rest->peek();
+      if (!next_rest) return false;
+      rest_cost = next_rest->cost;
+      for (std::size_t more = 0; next_rest && more <= spare; next_rest = rest->peek()) {
+        more += out.nodes.insert(next_rest->node).second ? 1 : 0;
+        rest->take();
+      }
+    }
+    add_coupled(demand, spare, out.nodes);
+    while (next_full && out.nodes.contains(next_full->node)) {
+      full.take();
+      next_full = full.peek();
+    }
+    while (next_rest && out.nodes.contains(next_rest->node)) {
+      rest->take();
+      next_rest = rest->peek();
+    }
+    out.cheapest = add_saturated(sums[wanted], rest_cost);
+    if (next_full) {
+      out.outside = add_saturated(add_saturated(sums[wanted - 1], next_full->cost), rest_cost);
+    }
+    if (next_rest) {
+      out.outside = std::min(out.outside, add_saturated(sums[wanted], next_rest->cost));
+    }
+    out.everything = !next_full && !next_rest;
+    return true;
+  }
+
+  void add_coupled(const Shape& demand, std::size_t spare, std::set<NodeId>& nodes) {
+    const std::size_t most = nodes.size() + 8 * spare;
+    std::vector<NodeId> queue(nodes.begin(), nodes.end());
+    for (std::size_t i = 0; i < queue.size() && nodes.size() < most; ++i) {
+      cells_.spend(16);
+      read_node(state_, queue[i], demand, now_, needed_by_, killing_, problem_);
+      for (std::size_t v = 0; v < problem_.victims.size(); ++v) {
+        if (problem_.spans[v] < 2) continue;
+        for (const Slot& slot : state_.tasks.at(problem_.victims[v].task).slots) {
+          const NodeId node = state_.device(slot.device).node;
+          if (nodes.insert(node).second) queue.push_back(node);
+        }
+      }
+    }
+  }
+
+  void read_gang(const Shape& demand, const Split& split, const Gathered& gathered,
+                 GangProblem& out) {
+    out.split = split;
+    for (const NodeId node : gathered.nodes) {
+      read_node(state_, node, demand, now_, needed_by_, killing_, out.nodes.emplace_back().problem);
+    }
+    number_jobs(out);
+  }
+
+  void propose_gang(const Shape& demand, const GangProblem& gang, const GangCover& cover) {
+    std::vector<bool> gone(gang.jobs.size(), false);
+    std::vector<Victim> victims;
+    for (const std::uint32_t job : cover.jobs) {
+      gone[job] = true;
+      victims.push_back(gang.jobs[job]);
+    }
+    for (const Victim& victim : maybe_spare(victims, cover.exact)) {
+      const auto at =
+          std::lower_bound(gang.jobs.begin(), gang.jobs.end(), victim,
+                           [](const Victim& x, const Victim& y) { return x.task < y.task; });
+      const auto job = static_cast<std::size_t>(at - gang.jobs.begin());
+      gone[job] = false;
+      if (seats_of(gang, gone)) {
+        std::erase(victims, victim);
+      } else {
+        gone[job] = true;
+      }
+    }
+    const auto seats = seats_of(gang, gone);
+    if (!seats) return;
+    Proposal proposal;
+    for (std::size_t i = 0; i < seats->size(); ++i) {
+      const bool is_rest = i == static_cast<std::size_t>(gang.split.nodes);
+      const NodeId node = gang.nodes[(*seats)[i]].problem.room.node;
+      const auto slots = place_on_node(state_, room_without(state_, node, demand, victims), demand,
+                                       is_rest ? gang.split.remainder : gang.split.per_node,
+                                       allowed_roles(demand));
+      if (slots.empty()) return;
+      proposal.slots.insert(proposal.slots.end(), slots.begin(), slots.end());
+    }
+    proposal.cost = proposal.lower_bound = total_cost(victims);
+    proposal.victims = std::move(victims);
+    best_ = std::move(proposal);
+  }
+
+  PoolState& state_;
+  Time now_, needed_by_;
+  Killing killing_;
+  Cells cells_{cells_per_search};
+  NodeProblem problem_;
+  CoverSolver solver_;
+  Cover cover_;
+  std::optional<Proposal> best_;
+  std::int64_t lower_ = VictimBounds::infeasible;  // of what was not searched exactly
+};
+
+}  // namespace
+
+std::optional<Proposal> find_victims(PoolState& state, const Shape& demand, Time now,
+                                     Time needed_by) {
+  const PreemptSpec& spec = state.spec.preempt;
+  if (!spec.enabled) return std::nullopt;
+  auto proposal = VictimSearch(state, now, needed_by, Killing::never).run(demand);
+  if (proposal || !spec.break_glass) return proposal;
+  return VictimSearch(state, now, needed_by, Killing::break_glass).run(demand);
+}
+
+void settle_victim_bounds(PoolState& state, Time now, std::size_t at_most) {
+  state.index->victims.settle(state.nodes.size(), now, at_most,
+                              [&](const DemandClass& demand, NodeId node) {
+                                return measure_bound(state, node, demand, now);
+                              });
+}
+
+}  // namespace neap

@@ -1,0 +1,141 @@
+#include "core/rules/preempt_node.h"
+
+#include <algorithm>
+
+#include "core/rules/preempt_outlook.h"
+
+namespace neap {
+
+namespace {
+
+// A bound is measured whenever its node changes, so it may take only so long.
+constexpr std::int64_t cells_per_bound = 4'000;
+
+struct NodeRange {
+  DeviceId first;
+  std::uint32_t count = 0;
+  [[nodiscard]] bool holds(DeviceId d) const { return d.value - first.value < count; }
+  [[nodiscard]] std::uint32_t position(DeviceId d) const { return d.value - first.value; }
+};
+
+NodeRange range_of(const PoolState& state, NodeId id) {
+  const NodeState& node = state.node(id);
+  return {node.first, static_cast<std::uint32_t>(node.count)};
+}
+
+void describe_devices(const PoolState& state, NodeId node, const Shape& demand, NodeProblem& out) {
+  out.room = room_of(state, node, demand);
+  out.cover.clear();
+  out.victims.clear();
+  out.spans.clear();
+  for (const DeviceRoom& room : out.room.devices) {
+    const Take take = take_of(state, demand.request, room.capacity);
+    const bool shared = take.share < whole_device;
+    CoverDevice& device = out.cover.devices.emplace_back();
+    device.usable = room.allowed && (!shared || room.capacity >= state.spec.share_min_memory);
+    device.lacks.share = (take.share - room.share).value;
+    device.lacks.memory = (take.memory - room.memory).value;
+    device.lacks.strangers = room.strangers;
+  }
+}
+
+// Each task once, at the first of its devices that the demand could use.
+template <class Visit>
+void for_tenants(const PoolState& state, const NodeRange& range, const NodeProblem& problem,
+                 Visit&& visit) {
+  const auto counts = [&](const Slot& slot) {
+    return range.holds(slot.device) && problem.cover.devices[range.position(slot.device)].usable;
+  };
+  for (std::uint32_t i = 0; i < range.count; ++i) {
+    if (!problem.cover.devices[i].usable) continue;
+    const DeviceId device(range.first.value + i);
+    for (const Tenant& tenant : state.device(device).tenants) {
+      const TaskState& task = state.tasks.at(tenant.task);
+      const auto first = std::find_if(task.slots.begin(), task.slots.end(), counts);
+      if (first != task.slots.end() && first->device == device) visit(task);
+    }
+  }
+}
+
+std::uint32_t nodes_of(const PoolState& state, const TaskState& task) {
+  std::uint32_t count = 0;
+  NodeId last;
+  for (const Slot& slot : task.slots) {  // those of one node stand together
+    const NodeId node = state.device(slot.device).node;
+    if (node != last) ++count;
+    last = node;
+  }
+  return count;
+}
+
+void add_candidate(const TaskState& task, const Shape& demand, const NodeRange& range,
+                   std::int64_t price, CoverProblem& out) {
+  CoverCandidate candidate{price, static_cast<std::uint32_t>(out.pieces.size()), 0};
+  const bool stranger = task.spec.request.trust_domain != demand.request.trust_domain;
+  for (const Slot& slot : task.slots) {
+    if (!range.holds(slot.device)) continue;
+    out.pieces.push_back(
+        {range.position(slot.device), {slot.share.value, slot.memory.value, stranger ? 1 : 0}});
+    ++candidate.count;
+  }
+  out.candidates.push_back(candidate);
+}
+
+}  // namespace
+
+void read_node(const PoolState& state, NodeId node, const Shape& demand, Time now, Time needed_by,
+               Killing killing, NodeProblem& out) {
+  describe_devices(state, node, demand, out);
+  const NodeRange range = range_of(state, node);
+  for_tenants(state, range, out, [&](const TaskState& task) {
+    if (!is_candidate(state, task, demand)) return;
+    const auto offer = offer_by(outlook_of(state, task, now), needed_by, killing);
+    if (!offer) return;
+    out.victims.push_back({task.id, offer->mode, offer->release_by, offer->cost});
+    out.spans.push_back(nodes_of(state, task));
+    add_candidate(task, demand, range, offer->cost, out.cover);
+  });
+}
+
+VictimBounds::Bound measure_bound(const PoolState& state, NodeId node, const DemandClass& demand,
+                                  Time now) {
+  NodeProblem problem;
+  describe_devices(state, node, demand.shape, problem);
+  const NodeRange range = range_of(state, node);
+  VictimBounds::Bound out;
+  for_tenants(state, range, problem, [&](const TaskState& task) {
+    if (!is_candidate(state, task, demand.shape)) return;
+    const std::uint32_t nodes = nodes_of(state, task);
+    const Outlook outlook =
+        nodes == 1 ? outlook_of(state, task, now) : widest_outlook_of(state, task, now);
+    const auto offer = offer_bound(outlook, demand.horizon, demand.killing);
+    out.until = std::min(out.until, offer.until);
+    if (offer.cost == VictimBounds::infeasible) return;
+    const bool in_part = demand.spread == Spread::many_nodes;
+    add_candidate(task, demand.shape, range, in_part ? offer.cost / nodes : offer.cost,
+                  problem.cover);
+  });
+  CoverSolver solver;
+  Cover cover;
+  Cells cells(cells_per_bound);
+  solver.solve(problem.cover, demand.shape.request.count, cells, cover);
+  if (cover.feasible) out.cost = cover.lower;
+  return out;
+}
+
+NodeRoom room_without(const PoolState& state, NodeId node, const Shape& demand,
+                      std::span<const Victim> victims) {
+  NodeRoom room = room_of(state, node, demand);
+  for (const Victim& victim : victims) {
+    take_away(state, state.tasks.at(victim.task), demand, room);
+  }
+  return room;
+}
+
+std::int64_t total_cost(std::span<const Victim> victims) {
+  std::int64_t sum = 0;
+  for (const Victim& victim : victims) sum = add_saturated(sum, victim.cost);
+  return sum;
+}
+
+}  // namespace neap
