@@ -53,7 +53,7 @@ run_long_checks() {
     try_step "tests under tsan" run_ctest tsan tsan || true
   fi
   run_fuzzers
-  NEAP_LONG=1 NEAP_SEEDS="${NEAP_SEEDS:-10000}" \
+  NEAP_LONG=1 NEAP_SIM_SEEDS="${NEAP_SIM_SEEDS:-10000}" \
     try_step "long simulations" run_ctest release long -R '^suite_' || true
   if [ "$(id -u)" -eq 0 ]; then
     try_step "fresh Debian 12" tests/fresh/run || true
