@@ -1,0 +1,201 @@
+// What must hold of each decision at the moment it is made: checked on the second state, just
+// before the decision is applied there.
+#include <algorithm>
+
+#include "core/rules/preempt.h"
+#include "tests/sim/invariants.h"
+
+namespace neap::sim {
+
+namespace {
+
+bool is_training(const TaskState& task) { return task.purpose != Purpose::inference; }
+
+bool has_training(const PoolState& state, const DeviceState& device) {
+  return std::any_of(device.tenants.begin(), device.tenants.end(), [&](const Tenant& tenant) {
+    return is_training(state.tasks.at(tenant.task));
+  });
+}
+
+bool is_slot(const std::vector<Slot>& slots, std::uint32_t device) {
+  return std::any_of(slots.begin(), slots.end(),
+                     [&](const Slot& slot) { return slot.device.value == device; });
+}
+
+bool inside_window(const DayWindow& window, Time now) {
+  const Micros of_day(now.us % hours(24).value);
+  if (window.from <= window.to) return window.from <= of_day && of_day < window.to;
+  return of_day >= window.from || of_day < window.to;
+}
+
+bool is_lent(const PoolState& state, const TaskState& task) {
+  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
+    return state.device(slot.device).role == Role::buffer;
+  });
+}
+
+}  // namespace
+
+void Invariants::check(const TaskPlaced& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  for (const Slot& slot : d.slots) {
+    const DeviceState& device = second_.device(slot.device);
+    if (!is_usable(second_, device)) {
+      violated(task.spec.name, " is placed on ", device.uuid, ", which is not usable");
+    }
+    if (device.foreign + device.used_memory + slot.memory >
+        device.memory - second_.spec.device_reserve) {
+      violated(task.spec.name, " is placed on ", device.uuid, ", whose memory is taken");
+    }
+    if (task.dedicated != (device.role == Role::dedicated)) {
+      violated(task.spec.name, " is placed in the wrong partition");
+    }
+  }
+  if (is_training(task) && !task.dedicated) check_guard_kept(task, d.slots);
+}
+
+// D4: training never takes a guard device, nor leaves fewer devices free of training than the
+// guard counts.
+void Invariants::check_guard_kept(const TaskState& task, const std::vector<Slot>& slots) {
+  bool takes_new = false;
+  for (const Slot& slot : slots) {
+    const DeviceState& device = second_.device(slot.device);
+    if (device.role == Role::guard) violated(task.spec.name, " is placed on the guard");
+    if (device.role == Role::buffer && !task.releasable) {
+      violated(task.spec.name, " is placed on the buffer and cannot be released in time");
+    }
+    takes_new = takes_new || !has_training(second_, device);
+  }
+  if (!takes_new) return;
+  std::int64_t without_training = 0;
+  for (std::uint32_t i = 0; i < second_.devices.size(); ++i) {
+    const DeviceState& device = second_.devices[i];
+    const bool counts = device.role != Role::dedicated && is_usable(second_, device) &&
+                        !has_training(second_, device) && !is_slot(slots, i);
+    without_training += counts ? 1 : 0;
+  }
+  if (without_training < second_.spec.inference_guard_min) {
+    violated(task.spec.name, " leaves ", without_training, " devices for a guard of ",
+             second_.spec.inference_guard_min);
+  }
+}
+
+// D3, POLICIES 1: nobody who is nearly done, nor inside a window, nor past its budget.
+void Invariants::check_victim(const TaskState& victim, ReleaseMode mode) {
+  if (mode == ReleaseMode::finish) return;
+  const std::string& name = victim.spec.name;
+  if (mode == ReleaseMode::kill && !second_.spec.preempt.break_glass) {
+    violated(name, " is to be killed for capacity");
+  }
+  const Micros restore =
+      victim.seen_restore.value > 0 ? victim.seen_restore : victim.spec.contract.restore;
+  const auto work = remaining_work(victim, now_);
+  if (work && *work <= restore) violated(name, " is to yield with W <= R");
+  if (is_lent(second_, victim)) return;
+  const Micros window = std::max(second_.spec.preempt.protect_min, restore * 9);
+  if (now_ - victim.started_at < window) violated(name, " is to yield in its protected window");
+  for (const DayWindow& declared : victim.spec.windows) {
+    if (inside_window(declared, now_)) violated(name, " is to yield in its declared window");
+  }
+  const bool today = victim.preemption_day == now_.us / hours(24).value;
+  if (today && victim.preemptions_today >= second_.spec.preempt.budget_per_day) {
+    violated(name, " is to yield past its budget of the day");
+  }
+}
+
+// PEERS: evict only after a placement was simulated, per device. What the victims leave and what
+// is free must carry each slot.
+void Invariants::check_room(const PreemptionPlanned& d) {
+  for (const Slot& slot : d.slots) {
+    const DeviceState& device = second_.device(slot.device);
+    std::int64_t share = free_share(device).value;
+    std::int64_t memory = free_memory(second_, device).value;
+    for (const Victim& victim : d.victims) {
+      for (const Slot& held : second_.tasks.at(victim.task).slots) {
+        if (held.device != slot.device) continue;
+        share += held.share.value;
+        memory += held.memory.value;
+      }
+    }
+    if (!is_usable(second_, device) || share < slot.share.value || memory < slot.memory.value) {
+      violated("a plan for task ", d.task.value, " has no room on ", device.uuid);
+    }
+  }
+}
+
+void Invariants::check(const PreemptionPlanned& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  if (second_.pause.active) violated("a preemption is planned while the pool is paused");
+  if (d.victims.empty()) violated("a plan without victims for ", task.spec.name);
+  check_room(d);
+  for (const Victim& v : d.victims) {
+    const TaskState& victim = second_.tasks.at(v.task);
+    check_victim(victim, v.mode);
+    const std::string& name = victim.spec.name;
+    if (victim.phase != Phase::running) violated(name, " is a victim and does not run");
+    if (v.release_by > d.needed_by) violated(name, " releases too late");
+    if (victim.tier <= task.tier) violated(name, " is a victim of no heavier tier");
+    if (victim.purpose == Purpose::inference) violated(name, " serves and is a victim");
+    if (victim.purpose == Purpose::interactive && task.purpose != Purpose::inference) {
+      violated(name, " is interactive and a victim of training");
+    }
+    const bool helps = std::any_of(victim.slots.begin(), victim.slots.end(),
+                                   [&](const Slot& s) { return is_slot(d.slots, s.device.value); });
+    if (!helps) violated(name, " is a victim and frees nothing that is needed");
+  }
+}
+
+void Invariants::check(const YieldAsked& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  if (second_.pause.active) violated(task.spec.name, " is to yield while the pool is paused");
+  if (task.phase != Phase::running) violated(task.spec.name, " is to yield and does not run");
+  if (d.reason != StopReason::preempted && d.reason != StopReason::guard_restored) {
+    violated(task.spec.name, " is to yield without a need");
+  }
+  check_victim(task, d.mode);
+}
+
+void Invariants::check(const StopAsked& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  if (d.reason == StopReason::none) violated(task.spec.name, " is stopped without a reason");
+  const bool for_capacity =
+      d.reason == StopReason::preempted || d.reason == StopReason::guard_restored;
+  if (for_capacity && (task.phase != Phase::yielding || task.captured <= task.started_at)) {
+    violated(task.spec.name, " is stopped for capacity before its boundary");
+  }
+  if (for_capacity && second_.pause.active) {
+    violated(task.spec.name, " is stopped for capacity while the pool is paused");
+  }
+  if (d.reason == StopReason::contract_breach &&
+      (task.phase != Phase::yielding || now_ < task.yield_by + second_.spec.preempt.grace)) {
+    violated(task.spec.name, " is stopped for a breach before its grace has passed");
+  }
+}
+
+void Invariants::check(const KillAsked& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  const bool overdue = task.phase == Phase::stopping && now_ >= task.kill_at;
+  const bool glass = d.reason == StopReason::preempted && second_.spec.preempt.break_glass;
+  if (!overdue && !glass) violated(task.spec.name, " is killed before it was asked to stop");
+}
+
+void Invariants::check(const TaskRefused& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  if (d.condition.empty()) violated(task.spec.name, " is refused and no condition is named");
+  if (task.shape.valid()) violated(task.spec.name, " is refused after it was admitted");
+}
+
+void Invariants::check(const ReplicaAdded& d) {
+  const ServiceState& service = second_.service(d.service);
+  std::int32_t staying = 0;
+  for (const TaskId id : service.replicas) {
+    staying += second_.tasks.at(id).phase != Phase::stopping ? 1 : 0;
+  }
+  if (service.removed) violated(service.spec.name, " is removed and gets a replica");
+  if (staying >= service.spec.max_replicas) violated(service.spec.name, " has too many replicas");
+  if (second_.pause.active && staying >= service.spec.min_replicas) {
+    violated(service.spec.name, " is scaled up while the pool is paused");
+  }
+}
+
+}  // namespace neap::sim
