@@ -76,6 +76,7 @@ class Control {
   // pushed by the daemon into the EventHub (event_hub.h); this reads what came before.
   virtual Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) = 0;
 
+  virtual Result<UsageReport> usage() = 0;
   virtual Result<VersionInfo> version() = 0;
   virtual Result<std::vector<DoctorCheck>> doctor() = 0;
 };

@@ -105,6 +105,7 @@ Json device_json(const DeviceRow& row) {
   out["model"] = row.model;
   out["source"] = row.source;
   out["partition"] = row.partition;
+  out["role"] = row.role;
   out["state"] = row.state;
   out["reason"] = row.reason;
   out["memory_mib"] = row.memory_mib;
@@ -217,7 +218,25 @@ std::string encode(const LogChunk& chunk) {
 std::string encode(const VersionInfo& version) {
   return dump({{"version", version.version},
                {"commit", version.commit},
-               {"journal_schema", version.schema}});
+               {"journal_schema", version.schema},
+               {"sequence", version.sequence},
+               {"state_hash", version.state_hash}});
+}
+
+std::string encode(const UsageReport& report) {
+  Json out;
+  out["pool"] = pool_json(report.pool);
+  out["provisioned"] = report.provisioned;
+  for (const Attribute& category : report.categories) {
+    out["categories"][category.name] = category.value;
+  }
+  out["effective_utilisation_ppm"] = report.effective_utilisation_ppm;
+  out["unverified_ppm"] = report.unverified_ppm;
+  out["tasks"] = report.tasks;
+  out["mean_wait_us"] = report.mean_wait_us;
+  out["preemptions"] = report.preemptions;
+  out["lost_work_us"] = report.lost_work_us;
+  return dump(out);
 }
 
 std::string encode(const std::vector<DoctorCheck>& checks) {

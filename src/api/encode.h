@@ -19,6 +19,7 @@ namespace neap::api {
 [[nodiscard]] std::string encode(const EventRow& event);
 [[nodiscard]] std::string encode(const EventPage& page);
 [[nodiscard]] std::string encode(const LogChunk& chunk);
+[[nodiscard]] std::string encode(const UsageReport& report);
 [[nodiscard]] std::string encode(const VersionInfo& version);
 [[nodiscard]] std::string encode(const std::vector<DoctorCheck>& checks);
 [[nodiscard]] std::string encode(const Subject& subject);

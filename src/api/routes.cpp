@@ -303,6 +303,8 @@ http::Router make_router(const RouteContext& context) {
              [routes](const Request&) { return reply(routes.control().version()); });
   router.add("GET", "/v1/status",
              [routes](const Request&) { return reply(routes.control().status()); });
+  router.add("GET", "/v1/usage",
+             [routes](const Request&) { return reply(routes.control().usage()); });
   router.add("GET", "/v1/doctor",
              [routes](const Request&) { return reply(routes.control().doctor()); });
   router.add("GET", "/v1/devices", [routes](const Request& r) { return routes.list_devices(r); });

@@ -208,6 +208,19 @@ struct LogChunk {
   std::int64_t exit_code = unknown;
 };
 
+// Who used what, since the journal began. Amounts are decimal strings of milli-GPU·µs.
+struct UsageReport {
+  PoolStatus pool;
+  std::string provisioned;
+  std::vector<Attribute> categories;  // exclusive; their sum is exactly `provisioned`
+  std::int64_t effective_utilisation_ppm = 0;
+  std::int64_t unverified_ppm = 0;    // what work without step reports would add, if useful
+  std::int64_t tasks = 0;             // replicas apart
+  std::int64_t mean_wait_us = 0;
+  std::int64_t preemptions = 0;       // of the tasks remembered
+  std::int64_t lost_work_us = 0;
+};
+
 struct DoctorCheck {
   std::string name;
   std::string state;  // "ok", "warning", "failed"

@@ -23,6 +23,7 @@ bool is_trail(const Record& record) {
 }  // namespace
 
 void Books::note(const PoolState& state, const Record& record) {
+  std::visit([&](const auto& body) { ledger_.apply(record.time, body); }, record.body);
   // Forgotten tasks leave the books too; looked at now and then, not at each record.
   if (record.sequence % 4096 == 0) {
     const auto forgotten = [&](TaskId id) { return state.tasks.find(id) == nullptr; };
@@ -69,6 +70,7 @@ std::vector<TrailStep> Books::trail_of(TaskId task) const {
 }
 
 void Books::encode(Encoder& out) const {
+  out.put(ledger_.save());
   std::vector<TaskId> ids;
   ids.reserve(trails_.size());
   for (const auto& [id, trail] : trails_) ids.push_back(id);
@@ -88,9 +90,14 @@ void Books::encode(Encoder& out) const {
   }
 }
 
-void Books::encode_balances(Encoder& /*out*/) const {}
+void Books::encode_balances(Encoder& out) const { out.put(ledger_.save()); }
 
-void Books::decode(Decoder& in) {
+Result<void> Books::decode(Decoder& in) {
+  std::string saved;
+  in.get(saved);
+  auto ledger = ledger::Ledger::load(saved, {});
+  if (!ledger) return tl::unexpected(ledger.error());
+  ledger_ = std::move(*ledger);
   trails_.clear();
   const std::uint64_t count = in.get_unsigned();
   for (std::uint64_t i = 0; i < count && !in.failed(); ++i) {
@@ -109,6 +116,7 @@ void Books::decode(Decoder& in) {
     in.get(task);
     allocations_[allocation] = task;
   }
+  return {};
 }
 
 std::string encode_checkpoint(const PoolState& state, const Books& books) {
@@ -123,7 +131,7 @@ Result<Restored> decode_checkpoint(std::string_view bytes) {
   std::string snapshot;
   in.get(snapshot);
   Restored restored;
-  restored.books.decode(in);
+  if (auto books = restored.books.decode(in); !books) return tl::unexpected(books.error());
   if (in.failed() || !in.at_end()) {
     return fail(ErrorCode::internal, "the snapshot is cut short or altered");
   }

@@ -12,6 +12,7 @@
 #include "core/model/codec.h"
 #include "core/model/events.h"
 #include "core/model/state.h"
+#include "ledger/ledger.h"
 
 namespace neap::daemon {
 
@@ -43,8 +44,10 @@ class Books {
   // Also of allocations that have ended, as long as their task is remembered.
   [[nodiscard]] TaskId task_of(AllocationId allocation) const;
 
+  [[nodiscard]] const ledger::Ledger& ledger() const { return ledger_; }
+
   void encode(Encoder& out) const;
-  void decode(Decoder& in);
+  [[nodiscard]] Result<void> decode(Decoder& in);
   // Closing balances of a sealed segment.
   void encode_balances(Encoder& out) const;
 
@@ -53,6 +56,7 @@ class Books {
 
   std::unordered_map<TaskId, std::deque<TrailStep>> trails_;
   std::unordered_map<AllocationId, TaskId> allocations_;
+  ledger::Ledger ledger_;
 };
 
 NEAP_FIELDS(TrailStep, sequence, time, phase, place, reason)

@@ -364,6 +364,13 @@ Result<std::vector<api::EventRow>> ControlPort::events_after(std::uint64_t after
   });
 }
 
+Result<api::UsageReport> ControlPort::usage() {
+  return ask<api::UsageReport>([this](const PoolState& state, const Books& books) {
+    const Time now = std::max(clock_(), books.ledger().now());
+    return Result<api::UsageReport>(view_usage(state, books, now, context_));
+  });
+}
+
 Result<api::VersionInfo> ControlPort::version() {
   return ask<api::VersionInfo>([](const PoolState& state, const Books&) {
     api::VersionInfo info;

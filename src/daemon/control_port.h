@@ -42,6 +42,7 @@ class ControlPort final : public api::Control {
   Result<api::WhyReport> why(std::uint64_t id) override;
   Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
   Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
+  Result<api::UsageReport> usage() override;
   Result<api::VersionInfo> version() override;
   Result<std::vector<api::DoctorCheck>> doctor() override;
 

@@ -282,6 +282,28 @@ api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
   return out;
 }
 
+api::UsageReport view_usage(const PoolState& state, const Books& books, Time now,
+                            const ViewContext& context) {
+  api::UsageReport out;
+  out.pool = view_status(state, context);
+  const ledger::Totals totals = books.ledger().pool(now);
+  out.provisioned = totals.provisioned.to_string();
+  for (std::size_t c = 0; c < ledger::category_count; ++c) {
+    out.categories.push_back({std::string(ledger::name_of(static_cast<ledger::Category>(c))),
+                              totals.by_category[c].to_string()});
+  }
+  out.effective_utilisation_ppm = totals.effective_utilisation_ppm();
+  out.unverified_ppm = totals.unverified_ppm();
+  const ledger::Waits waits = books.ledger().waits(now);
+  out.tasks = waits.tasks;
+  out.mean_wait_us = waits.mean_us();
+  state.tasks.for_each([&](const TaskState& task) {
+    out.preemptions += task.preemptions;
+    out.lost_work_us += task.lost.value;
+  });
+  return out;
+}
+
 api::EventRow view_event(const PoolState& state, const Record& record) {
   Narration words;
   if (const auto* event = std::get_if<Event>(&record.body)) {

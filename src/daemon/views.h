@@ -23,6 +23,8 @@ struct ViewContext {
                                                const TaskState& task, const ViewContext& context);
 [[nodiscard]] api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
                                       const ViewContext& context);
+[[nodiscard]] api::UsageReport view_usage(const PoolState& state, const Books& books, Time now,
+                                          const ViewContext& context);
 [[nodiscard]] api::EventRow view_event(const PoolState& state, const Record& record);
 
 }  // namespace neap::daemon
