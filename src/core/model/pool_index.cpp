@@ -300,7 +300,10 @@ void rebuild_index(PoolState& state) {
       set_timer(state, TimerKind::shape, s, state.preempt_retry_at[s]);
     }
   }
-  set_timer(state, TimerKind::guard, 0, state.guard_retry_at);
+  // One that has passed has fired, as those of shapes.
+  if (state.guard_retry_at > state.now) {
+    set_timer(state, TimerKind::guard, 0, state.guard_retry_at);
+  }
   index.victims.touch_all();
   index.agenda.roles = index.agenda.guard = true;
   mark_waiting(state);
