@@ -91,7 +91,9 @@ void Loop::stop() {
 }
 
 Result<void> Loop::run() {
-  for (Action& action : pending_actions(state_)) outlet_.carry_out(action);
+  // What the start itself decided must be durable before anything is carried out.
+  if (auto flushed = journal_.flush(); !flushed) return flushed;
+  for (const Action& action : pending_actions(state_)) outlet_.carry_out(action);
   while (!stopping_.load()) {
     wait_for_work();
     const Time now = std::max(clock_(), state_.now);

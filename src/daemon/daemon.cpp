@@ -1,0 +1,405 @@
+#include "daemon/daemon.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "api/event_hub.h"
+#include "api/server.h"
+#include "backend/local/local_backend.h"
+#include "backend/local/task_log.h"
+#include "config/pool_file.h"
+#include "core/model/codec.h"
+#include "core/model/pool_index.h"
+#include "daemon/control_port.h"
+#include "daemon/crash_points.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "daemon/recovery.h"
+#include "daemon/service_router.h"
+#include "device/device_source.h"
+#include "gateway/haproxy/haproxy_gateway.h"
+
+namespace neap::daemon {
+
+namespace {
+
+constexpr std::size_t pool_file_limit = 1 << 20;
+
+Time system_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return Time(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+Result<std::string> read_pool_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(ErrorCode::not_found, "the pool file cannot be read", path);
+  std::string text(pool_file_limit + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > pool_file_limit) {
+    return fail(ErrorCode::too_large, "a pool file has at most 1 MiB", path);
+  }
+  return text;
+}
+
+Result<config::PoolFile> load_pool_file(const DaemonOptions& options) {
+  auto text = read_pool_file(options.pool_file);
+  if (!text) return tl::unexpected(text.error());
+  config::Problems problems(options.pool_file);
+  auto file = config::parse_pool_file(*text, problems);
+  if (!file) return tl::unexpected(problems.to_error());
+  if (!options.state_dir.empty()) file->state_dir = options.state_dir;
+  if (file->state_dir.empty()) {
+    const char* home = std::getenv("HOME");
+    file->state_dir = ::geteuid() == 0
+                          ? "/var/lib/neap"
+                          : std::string(home == nullptr ? "." : home) + "/.local/state/neap";
+  }
+  if (!options.socket.empty()) file->socket = options.socket;
+  std::error_code ignored;
+  file->state_dir = std::filesystem::absolute(file->state_dir, ignored).string();
+  if (file->socket.empty()) file->socket = file->state_dir + "/neap.sock";
+  return std::move(*file);
+}
+
+// Others may pass through to what is theirs (the contract sockets below), and see nothing else.
+Result<void> make_state_dir(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error || ::chmod(path.c_str(), 0711) != 0) {
+    return fail(ErrorCode::permission_denied, "the state directory cannot be made or is not ours",
+                path);
+  }
+  return {};
+}
+
+std::string supervisor_path(const DaemonOptions& options) {
+  if (!options.supervisor.empty()) return options.supervisor;
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "neap-supervise").string();
+}
+
+struct FoundDevices {
+  std::string source;
+  std::vector<NodeSpec> nodes;
+};
+
+Result<FoundDevices> find_devices(const config::PoolFile& file) {
+  const auto simulated = [&] {
+    return device::simulated_source(file.nodes.empty() ? config::default_simulated_nodes(file.spec)
+                                                       : file.nodes);
+  };
+  std::unique_ptr<device::DeviceSource> source;
+  switch (file.source) {
+    case config::DeviceSource::nvml:
+      source = device::nvml_source();
+      break;
+    case config::DeviceSource::simulated:
+      source = simulated();
+      break;
+    case config::DeviceSource::automatic:
+      source = device::nvml_source();
+      if (auto real = source->discover(); !real) {
+        log_info("devices are simulated: {}", real.error().message);
+        source = simulated();
+      }
+      break;
+  }
+  auto nodes = source->discover();
+  if (!nodes) return tl::unexpected(nodes.error());
+  return FoundDevices{source->name(), std::move(*nodes)};
+}
+
+bool same_spec(const PoolSpec& a, const PoolSpec& b) {
+  Encoder x, y;
+  x.put(a);
+  y.put(b);
+  return x.bytes() == y.bytes();
+}
+
+// What the file and the machine say, as events, where the journal does not say it already.
+Result<void> bring_up_to_date(Loop& loop, const PoolState& before, const PoolSpec& spec,
+                              const std::vector<NodeSpec>& nodes) {
+  if (!before.configured || !same_spec(before.spec, spec)) {
+    if (auto done = loop.apply_now(PoolConfigured{spec}); !done) return done;
+  }
+  for (const NodeSpec& node : nodes) {
+    // A known node joins again: that refuses other devices, and brings it back when it was gone.
+    if (auto done = loop.apply_now(NodeJoined{node}); !done) return done;
+  }
+  for (const NodeState& node : before.nodes) {
+    const bool found = std::any_of(nodes.begin(), nodes.end(),
+                                   [&](const NodeSpec& n) { return n.name == node.name; });
+    if (found || !node.reachable) continue;
+    if (auto done = loop.apply_now(NodeUnreachable{node.name}); !done) return done;
+  }
+  return {};
+}
+
+Result<api::LogChunk> read_task_log(const std::string& directory, api::LogRange range) {
+  std::int64_t offset = range.offset;
+  if (offset < 0) {
+    auto end = local::read_log(directory, 0, 0);
+    if (!end) return tl::unexpected(end.error());
+    offset = std::max<std::int64_t>(0, end->end + range.offset);
+  }
+  auto part = local::read_log(directory, offset, static_cast<std::size_t>(range.max_bytes));
+  if (!part) return tl::unexpected(part.error());
+  api::LogChunk chunk;
+  chunk.next_offset = part->offset + static_cast<std::int64_t>(part->bytes.size());
+  chunk.bytes = std::move(part->bytes);
+  return chunk;
+}
+
+// SIGTERM and SIGINT end the loop; blocked everywhere else.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  void watch(std::function<void()> on_signal) {
+    thread_ = std::jthread([this, on_signal](const std::stop_token& stop) {
+      const timespec patience{0, 200'000'000};
+      while (!stop.stop_requested()) {
+        if (sigtimedwait(&set_, nullptr, &patience) > 0) {
+          log_info("stopping; tasks go on");
+          on_signal();
+          return;
+        }
+      }
+    });
+  }
+
+ private:
+  sigset_t set_{};
+  std::jthread thread_;
+};
+
+// Everything that the daemon is made of, in the order in which it must be taken down.
+class Daemon {
+ public:
+  Result<void> run(const DaemonOptions& options) {
+    auto file = load_pool_file(options);
+    if (!file) return tl::unexpected(file.error());
+    if (auto made = make_state_dir(file->state_dir); !made) return made;
+    auto devices = find_devices(*file);
+    if (!devices) return tl::unexpected(devices.error());
+    if (auto opened = open_loop(*file); !opened) return opened;
+    if (auto up = bring_up_to_date(*loop_, before_, file->spec, devices->nodes); !up) return up;
+    if (auto opened = open_backend(*file, options); !opened) return opened;
+    if (auto opened = open_gateway(*file); !opened) return opened;
+    if (auto opened = open_api(*file, devices->source); !opened) return opened;
+    signals_.watch([this] { loop_->stop(); });
+    std::printf("neap serves %zu %s devices on %s\n", device_count(devices->nodes),
+                devices->source.c_str(), file->socket.c_str());
+    std::fflush(stdout);
+    auto result = loop_->run();
+    router_->stop_sampling();
+    server_.reset();
+    stop_idle_proxy();
+    if (!result) return result;
+    if (failure_) return tl::unexpected(*failure_);
+    return {};
+  }
+
+ private:
+  static std::size_t device_count(const std::vector<NodeSpec>& nodes) {
+    std::size_t count = 0;
+    for (const NodeSpec& node : nodes) count += node.devices.size();
+    return count;
+  }
+
+  Result<void> open_loop(const config::PoolFile& file) {
+    journal_path_ = file.state_dir + "/journal.db";
+    journal::Callbacks callbacks;
+    callbacks.on_failure = [this](const Error& error) {
+      log_error("the journal cannot be written, stopping: {}", to_string(error));
+      failure_ = error;
+      loop_->stop();
+    };
+    // Opened before it is read, so that no other daemon can write meanwhile.
+    auto journal = journal::Journal::open({.path = journal_path_}, callbacks);
+    if (!journal) return tl::unexpected(journal.error());
+    auto recovered = recover(journal_path_, ReplayFrom::newest_snapshot);
+    if (!recovered) return tl::unexpected(recovered.error());
+    if (recovered->state.sequence > 0) {
+      log_info("recovered record {} ({} replayed after the snapshot of {})",
+               recovered->state.sequence, recovered->replayed, recovered->snapshot_sequence);
+    }
+    before_ = recovered->state;
+    Outlet outlet;
+    outlet.carry_out = [this](const Action& action) { carry_out(action); };
+    outlet.acknowledge = [this](const ReportStamp& stamp) { backend_->acknowledge(stamp); };
+    outlet.publish = [this](const PoolState& state, const Record& record) {
+      if (router_) router_->note(state, record);
+      const api::EventRow row = view_event(state, record);
+      hub_.push(std::span(&row, 1));
+    };
+    loop_ = std::make_unique<Loop>(std::move(recovered->state), std::move(recovered->books),
+                                   std::move(*journal), system_now, std::move(outlet),
+                                   Loop::Options{.retention = file.journal_retention});
+    return {};
+  }
+
+  Result<void> open_backend(const config::PoolFile& file, const DaemonOptions& options) {
+    local::LocalBackend::Settings settings;
+    settings.run_directory = file.state_dir + "/run";
+    settings.executable = supervisor_path(options);
+    settings.plan.pool = file.spec.name;
+    auto backend = local::LocalBackend::open(
+        settings, [this](Event event) { loop_->post(std::move(event)); },
+        [](AllocationId allocation, const std::string& note) {
+          log_warning("allocation {}: {}", allocation.value, note);
+        });
+    if (!backend) return tl::unexpected(backend.error());
+    backend_ = std::move(*backend);
+    return {};
+  }
+
+  Result<void> open_gateway(const config::PoolFile& file) {
+    gateway::Observer observer;
+    observer.requests = [this](const gateway::RequestSlice& slice) {
+      if (!slice.allocation.valid() || slice.totals.responses == 0) return;
+      loop_->post(RequestsServed{
+          slice.allocation, static_cast<std::int64_t>(slice.totals.responses),
+          static_cast<std::int64_t>(slice.totals.within_slo), slice.totals.busy_within_slo});
+    };
+    observer.trouble = [this](std::string detail) {
+      if (!detail.empty()) log_warning("proxy: {}", detail);
+      if (router_) router_->set_trouble(std::move(detail));
+    };
+    auto gateway = gateway::HaproxyGateway::open(
+        {.folder = file.state_dir + "/proxy", .now = system_now}, observer);
+    if (!gateway) return tl::unexpected(gateway.error());
+    gateway_ = std::move(*gateway);
+    router_ = std::make_unique<ServiceRouter>(
+        *gateway_,
+        ServiceRouter::Ports{[this](Event event) { loop_->post(std::move(event)); },
+                             [this](AllocationId id) { return backend_->port_of(id); },
+                             [this](const Action& action) { backend_->carry_out(action); }});
+    router_->restore(before_);
+    before_ = PoolState();
+    router_->start_sampling();
+    return {};
+  }
+
+  Result<void> open_api(const config::PoolFile& file, const std::string& device_source) {
+    ControlPort::Outside outside;
+    outside.journal_path = journal_path_;
+    outside.read_log = [this](AllocationId allocation, api::LogRange range) {
+      return read_task_log(backend_->directory_of(allocation), range);
+    };
+    outside.address_of = [this](const std::string& name) { return router_->address_of(name); };
+    outside.port_of = [this](AllocationId allocation) -> std::int64_t {
+      return backend_->port_of(allocation).value_or(api::unknown);
+    };
+    outside.doctor = [this, file] { return check_health(file); };
+    control_ = std::make_unique<ControlPort>(
+        *loop_, ViewContext{device_source, system_now(), ::geteuid()}, outside, system_now);
+    api::ServerSettings settings;
+    settings.socket_path = file.socket;
+    settings.group = file.socket_group;
+    if (file.tcp) settings.tcp = api::TcpSettings{file.tcp->listen, file.tcp->token_file};
+    auto server = api::Server::start(settings, *control_, hub_);
+    if (!server) return tl::unexpected(server.error());
+    server_ = std::move(*server);
+    return {};
+  }
+
+  std::vector<api::DoctorCheck> check_health(const config::PoolFile& file) const {
+    std::vector<api::DoctorCheck> checks;
+    checks.push_back({"journal", "ok", "writes " + journal_path_, ""});
+    const std::string trouble = router_->trouble();
+    checks.push_back({"proxy", trouble.empty() ? "ok" : "failed",
+                      trouble.empty() ? "HAProxy answers or is not needed yet" : trouble,
+                      trouble.empty() ? "" : "see the log; install the package haproxy"});
+    const bool owner_only = ::geteuid() != 0;
+    checks.push_back({"submitters", owner_only ? "warning" : "ok",
+                      owner_only ? "the daemon is not root: it runs tasks of its own user alone"
+                                 : "tasks run as their submitters",
+                      owner_only ? "run the daemon as root to serve several users" : ""});
+    std::error_code error;
+    const auto space = std::filesystem::space(file.state_dir, error);
+    const bool low = !error && space.available < (1U << 30);
+    checks.push_back(
+        {"disk", low ? "warning" : "ok",
+         std::to_string(space.available >> 20) + " MiB free in " + file.state_dir,
+         low ? "free some space: a journal that cannot be written stops the pool" : ""});
+    return checks;
+  }
+
+  void carry_out(const Action& action) {
+    if (const auto* stop = std::get_if<StopTask>(&action)) {
+      if (router_ && router_->stop_replica(*stop)) return;
+    }
+    backend_->carry_out(action);
+  }
+
+  // With no service left the proxy has nothing to serve; else it goes on for the next daemon.
+  void stop_idle_proxy() {
+    if (router_->serves_any()) return;
+    std::mutex mutex;
+    std::condition_variable done;
+    bool stopped = false;
+    gateway_->stop([&](const Result<void>&) {
+      const std::scoped_lock lock(mutex);
+      stopped = true;
+      done.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    done.wait_for(lock, std::chrono::seconds(5), [&] { return stopped; });
+  }
+
+  StopSignals signals_;  // first: threads inherit the blocked signals
+  std::string journal_path_;
+  std::optional<Error> failure_;
+  PoolState before_;
+  api::EventHub hub_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<local::LocalBackend> backend_;
+  std::unique_ptr<ServiceRouter> router_;
+  std::unique_ptr<gateway::Gateway> gateway_;
+  std::unique_ptr<ControlPort> control_;
+  std::unique_ptr<api::Server> server_;
+};
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+}  // namespace
+
+Result<void> serve(const DaemonOptions& options) {
+  if (!arm_crash_points()) return fail(ErrorCode::invalid_argument, "unknown crash point");
+  return Daemon().run(options);
+}
+
+Result<void> verify_journal(const std::string& state_dir) {
+  const std::string path = state_dir + "/journal.db";
+  auto whole = recover(path, ReplayFrom::first_record);
+  if (!whole) return tl::unexpected(whole.error());
+  auto newest = recover(path, ReplayFrom::newest_snapshot);
+  if (!newest) return tl::unexpected(newest.error());
+  const std::uint64_t a = hash_of(whole->state);
+  const std::uint64_t b = hash_of(newest->state);
+  std::printf("%llu records, state %s, from snapshot %llu: %s\n",
+              static_cast<unsigned long long>(whole->state.sequence), hex(a).c_str(),
+              static_cast<unsigned long long>(newest->snapshot_sequence), hex(b).c_str());
+  if (a != b) return fail(ErrorCode::internal, "the snapshot and the full replay differ", path);
+  return {};
+}
+
+}  // namespace neap::daemon

@@ -1,0 +1,195 @@
+#include "daemon/service_router.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/model/pool_index.h"
+#include "daemon/log.h"
+
+namespace neap::daemon {
+
+namespace {
+
+gateway::Gateway::Done report_failure(std::string what) {
+  return [what = std::move(what)](Result<void> done) {
+    if (!done) log_warning("{}: {}", what, to_string(done.error()));
+  };
+}
+
+bool takes_requests(const TaskState& task) {
+  return task.service.valid() && task.ready && task.phase == Phase::running;
+}
+
+}  // namespace
+
+std::uint16_t service_port(const std::string& launch) {
+  const auto json = nlohmann::json::parse(launch, nullptr, false);
+  if (!json.is_object()) return 0;
+  const auto port = json.find("port");
+  if (port == json.end() || !port->is_number_integer()) return 0;
+  const auto value = port->get<std::int64_t>();
+  return value > 0 && value < 65'536 ? static_cast<std::uint16_t>(value) : std::uint16_t{0};
+}
+
+ServiceRouter::ServiceRouter(gateway::Gateway& gateway, Ports ports)
+    : gateway_(gateway), ports_(std::move(ports)) {}
+
+ServiceRouter::~ServiceRouter() { stop_sampling(); }
+
+void ServiceRouter::restore(const PoolState& state) {
+  for (const ServiceState& service : state.services) {
+    if (service.removed && service.replicas.empty()) continue;
+    ensure(service);
+    for (const TaskId id : service.replicas) {
+      const TaskState& task = state.tasks.at(id);
+      if (takes_requests(task)) add(state, task);
+    }
+  }
+  gateway_.forget_unclaimed(report_failure("old members of the proxy"));
+}
+
+void ServiceRouter::ensure(const ServiceState& service) {
+  gateway::Endpoint endpoint;
+  endpoint.service = service.spec.name;
+  endpoint.port = service_port(service.spec.launch);
+  if (service.spec.slo_first_byte) endpoint.slo_first_byte = *service.spec.slo_first_byte;
+  {
+    const std::scoped_lock lock(mutex_);
+    services_[service.spec.name] = endpoint.port;
+  }
+  gateway_.ensure_service(endpoint, report_failure("service " + service.spec.name));
+}
+
+void ServiceRouter::add(const PoolState& state, const TaskState& task) {
+  const auto port = ports_.port_of(task.allocation);
+  if (!port) {
+    log_warning("replica {} has no known port and gets no requests", task.spec.name);
+    return;
+  }
+  const ServiceSpec& spec = state.service(task.service).spec;
+  {
+    const std::scoped_lock lock(mutex_);
+    replicas_[task.allocation] = {spec.name, spec.drain_timeout};
+  }
+  gateway::Replica replica;
+  replica.service = spec.name;
+  replica.allocation = task.allocation;
+  replica.port = static_cast<std::uint16_t>(*port);
+  replica.max_concurrency = spec.concurrency;
+  gateway_.add_replica(replica, report_failure("replica " + task.spec.name));
+}
+
+void ServiceRouter::note(const PoolState& state, const Record& record) {
+  const auto* event = std::get_if<Event>(&record.body);
+  if (event == nullptr) return;
+  if (const auto* submitted = std::get_if<ServiceSubmitted>(event)) {
+    if (const auto id = find_live_service(state, submitted->spec.name)) ensure(state.service(*id));
+  } else if (std::holds_alternative<ReplicaHealthy>(*event)) {
+    // The state may be ahead of the record: what is being stopped by now is not added.
+    const TaskState* task = state.tasks.find(record.reporter);
+    if (task != nullptr && takes_requests(*task)) add(state, *task);
+  } else if (const auto* unhealthy = std::get_if<ReplicaUnhealthy>(event)) {
+    const std::scoped_lock lock(mutex_);
+    if (const auto routed = replicas_.find(unhealthy->stamp.source); routed != replicas_.end()) {
+      gateway_.drain_replica({routed->second.service, routed->first}, Micros(0),
+                             [](const auto&) {});
+    }
+  } else if (const auto* exited = std::get_if<TaskExited>(event)) {
+    const std::scoped_lock lock(mutex_);
+    const auto routed = replicas_.find(exited->stamp.source);
+    if (routed != replicas_.end()) {
+      gateway_.remove_replica({routed->second.service, routed->first}, Micros(0),
+                              report_failure("leaving replica"));
+      replicas_.erase(routed);
+    }
+  }
+  for (auto at = services_.begin(); at != services_.end();) {
+    // Removed and empty: nobody will answer there any more.
+    const bool live = find_live_service(state, at->first).has_value();
+    const bool served = std::any_of(replicas_.begin(), replicas_.end(),
+                                    [&](const auto& r) { return r.second.service == at->first; });
+    if (live || served) {
+      ++at;
+      continue;
+    }
+    gateway_.remove_service(at->first, report_failure("removal of service " + at->first));
+    const std::scoped_lock lock(mutex_);
+    at = services_.erase(at);
+  }
+}
+
+bool ServiceRouter::stop_replica(const StopTask& action) {
+  Routed routed;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = replicas_.find(action.allocation);
+    if (found == replicas_.end()) return false;
+    routed = found->second;
+  }
+  gateway_.drain_replica(
+      {routed.service, action.allocation}, routed.drain,
+      [this, action](const Result<gateway::Drained>& /*stop it whatever came of that*/) {
+        ports_.carry_out(action);
+      });
+  return true;
+}
+
+std::string ServiceRouter::address_of(const std::string& service) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = services_.find(service);
+  if (found == services_.end() || found->second == 0) return {};
+  return "http://127.0.0.1:" + std::to_string(found->second);
+}
+
+bool ServiceRouter::serves_any() const {
+  const std::scoped_lock lock(mutex_);
+  return !services_.empty();
+}
+
+std::string ServiceRouter::trouble() const {
+  const std::scoped_lock lock(mutex_);
+  return trouble_;
+}
+
+void ServiceRouter::set_trouble(std::string detail) {
+  const std::scoped_lock lock(mutex_);
+  trouble_ = std::move(detail);
+}
+
+void ServiceRouter::sample_all() {
+  std::vector<std::string> names;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [name, port] : services_) names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    gateway_.sample(name, [this, name](Result<gateway::ServiceSample> sample) {
+      ServiceMeasured measured{name, std::nullopt};
+      if (sample) measured.in_use = sample->in_flight + sample->queued;
+      ports_.post(measured);
+    });
+  }
+}
+
+void ServiceRouter::start_sampling() {
+  sampler_ = std::jthread([this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, stop, std::chrono::seconds(1),
+                          [&] { return stop.stop_requested(); })) {
+      sample_all();
+    }
+  });
+}
+
+void ServiceRouter::stop_sampling() {
+  if (sampler_.joinable()) {
+    sampler_.request_stop();
+    sampler_.join();
+  }
+}
+
+}  // namespace neap::daemon

@@ -1,0 +1,69 @@
+// Keeps the gateway in step with the state: a replica gets requests from the moment it is
+// healthy, leaves before it is stopped, and its load comes back as events.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "core/model/state.h"
+#include "daemon/books.h"
+#include "gateway/gateway.h"
+
+namespace neap::daemon {
+
+class ServiceRouter {
+ public:
+  struct Ports {
+    std::function<void(Event)> post;                                   // into the loop
+    std::function<std::optional<std::int32_t>(AllocationId)> port_of;  // of a replica
+    std::function<void(const Action&)> carry_out;                      // to the backend
+  };
+
+  ServiceRouter(gateway::Gateway& gateway, Ports ports);
+  ~ServiceRouter();
+
+  // At the start, with all replicas adopted: names everything that should be there.
+  void restore(const PoolState& state);
+  // Each record once it is durable.
+  void note(const PoolState& state, const Record& record);
+  // Leaves the gateway first, then passes the action on. True if it took the action over.
+  bool stop_replica(const StopTask& action);
+
+  [[nodiscard]] std::string address_of(const std::string& service) const;  // "" when unknown
+  [[nodiscard]] bool serves_any() const;
+  [[nodiscard]] std::string trouble() const;  // what the proxy suffers from, "" when well
+  void set_trouble(std::string detail);
+
+  // Asks the gateway for the load of each service once a second, from its own thread.
+  void start_sampling();
+  void stop_sampling();
+
+ private:
+  struct Routed {
+    std::string service;
+    Micros drain{0};
+  };
+
+  void ensure(const ServiceState& service);
+  void add(const PoolState& state, const TaskState& task);
+  void sample_all();
+
+  gateway::Gateway& gateway_;
+  Ports ports_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::uint16_t> services_;  // guarded by mutex_: name -> port
+  std::map<AllocationId, Routed> replicas_;        // guarded by mutex_
+  std::string trouble_;                            // guarded by mutex_
+  std::jthread sampler_;
+};
+
+// The port where a service takes requests, from its launch text; 0 when it names none.
+[[nodiscard]] std::uint16_t service_port(const std::string& launch);
+
+}  // namespace neap::daemon
