@@ -1,0 +1,285 @@
+#include "api/testing/fake_control.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "config/task_file.h"
+
+namespace neap::api::testing {
+
+namespace {
+
+constexpr std::uint32_t stranger = 4242;
+
+TaskRow row_of(std::uint64_t id, const std::string& name, std::uint32_t uid,
+               const std::string& state) {
+  TaskRow row;
+  row.subject = {id, name, uid};
+  row.kind = "training";
+  row.user = std::to_string(uid);
+  row.team = "default";
+  row.tier = "batch";
+  row.state = state;
+  row.gpus = 2;
+  row.compute_milli = 1000;
+  row.memory_mib = 81920;
+  row.submitted_us = 1'000'000;
+  return row;
+}
+
+ServiceRow service_of(std::uint64_t id, const std::string& name, std::uint32_t uid) {
+  ServiceRow row;
+  row.subject = {id, name, uid};
+  row.user = std::to_string(uid);
+  row.team = "default";
+  row.tier = "inference";
+  row.state = "ready";
+  row.replicas_min = 1;
+  row.replicas_max = 4;
+  row.replicas_wanted = 1;
+  row.replicas_ready = 1;
+  return row;
+}
+
+}  // namespace
+
+FakeControl::FakeControl() {
+  tasks_.push_back({row_of(1, "mine", ::getuid(), "running"), "line 1\nline 2\n"});
+  tasks_.push_back({row_of(2, "theirs", stranger, "waiting"), "secret\n"});
+  tasks_.push_back({row_of(3, "done", ::getuid(), "finished"), "bye\n"});
+  tasks_[0].row.node = "n1";
+  tasks_[0].row.devices = {"SIM-n1-0", "SIM-n1-1"};
+  tasks_[0].row.started_us = 2'000'000;
+  tasks_[1].row.place = 1;
+  tasks_[1].row.reason = "too few wholly free devices";
+  tasks_[2].row.exit_code = 7;
+  services_ = {service_of(1, "chat", ::getuid()), service_of(2, "other", stranger)};
+}
+
+FakeControl::Task* FakeControl::task(std::uint64_t id) {
+  const auto found = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [&](const Task& one) { return one.row.subject.id == id; });
+  return found == tasks_.end() ? nullptr : &*found;
+}
+
+void FakeControl::note(const std::string& text, const Caller& caller) {
+  asked_.push_back(text + " by " + caller.user);
+}
+
+PoolStatus FakeControl::pool() const {
+  PoolStatus pool;
+  pool.version = "0.1.0";
+  pool.device_source = "simulated";
+  pool.sequence = events_.empty() ? 0 : events_.back().sequence;
+  pool.now_us = 10'000'000;
+  pool.paused_by = paused_by_;
+  if (!paused_by_.empty()) pool.paused_since_us = 5'000'000;
+  pool.devices_total = 4;
+  pool.devices_usable = 4;
+  return pool;
+}
+
+Result<Subject> FakeControl::find_task(std::string_view name_or_id) {
+  const std::lock_guard lock(mutex_);
+  for (const Task& one : tasks_) {
+    if (one.row.subject.name == name_or_id || std::to_string(one.row.subject.id) == name_or_id) {
+      return one.row.subject;
+    }
+  }
+  return fail(ErrorCode::not_found, "no task is called " + std::string(name_or_id));
+}
+
+Result<Subject> FakeControl::find_service(std::string_view name_or_id) {
+  const std::lock_guard lock(mutex_);
+  for (const ServiceRow& one : services_) {
+    if (one.subject.name == name_or_id) return one.subject;
+  }
+  return fail(ErrorCode::not_found, "no service is called " + std::string(name_or_id));
+}
+
+Result<Subject> FakeControl::submit(const Caller& caller, config::TaskFile file) {
+  PoolSpec pool;
+  pool.total_gpus = 4;
+  pool.tiers = {{"inference", 100, Purpose::inference}, {"batch", 40, Purpose::batch}};
+  if (auto fitted = config::fit_to_pool(pool, file); !fitted) {
+    return tl::unexpected(fitted.error());
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Task& one : tasks_) {
+    if (one.row.subject.name == file.name() && !is_final(one.row.state)) {
+      return fail(ErrorCode::conflict, "a live task is called " + file.name(), "name");
+    }
+  }
+  note("submit " + file.name(), caller);
+  const std::uint64_t id = tasks_.size() + 1;
+  launch_ = std::visit([](const auto& spec) { return spec.launch; }, file.spec);
+  tasks_.push_back({row_of(id, file.name(), caller.uid, "waiting"), ""});
+  return tasks_.back().row.subject;
+}
+
+Result<void> FakeControl::cancel_task(const Caller& caller, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  note("cancel " + std::to_string(id), caller);
+  return {};
+}
+
+Result<void> FakeControl::cancel_service(const Caller& caller, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  note("cancel service " + std::to_string(id), caller);
+  return {};
+}
+
+Result<void> FakeControl::scale_service(const Caller& caller, std::uint64_t id, Scale scale) {
+  const std::lock_guard lock(mutex_);
+  note("scale " + std::to_string(id) + " " + std::to_string(scale.replicas_min) + ".." +
+           std::to_string(scale.replicas_max),
+       caller);
+  return {};
+}
+
+Result<void> FakeControl::pause(const Caller& caller, std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  note("pause \"" + std::string(reason) + "\"", caller);
+  paused_by_ = caller.user;
+  return {};
+}
+
+Result<void> FakeControl::resume(const Caller& caller) {
+  const std::lock_guard lock(mutex_);
+  note("resume", caller);
+  paused_by_.clear();
+  return {};
+}
+
+Result<PoolStatus> FakeControl::status() {
+  const std::lock_guard lock(mutex_);
+  return pool();
+}
+
+Result<TaskListing> FakeControl::list_tasks() {
+  const std::lock_guard lock(mutex_);
+  TaskListing listing{pool(), {}};
+  for (const Task& one : tasks_) listing.tasks.push_back(one.row);
+  return listing;
+}
+
+Result<ServiceListing> FakeControl::list_services() {
+  const std::lock_guard lock(mutex_);
+  return ServiceListing{pool(), services_};
+}
+
+Result<DeviceListing> FakeControl::list_devices() {
+  const std::lock_guard lock(mutex_);
+  DeviceRow device;
+  device.name = "SIM-n1-0";
+  device.node = "n1";
+  device.model = "A100-80G";
+  device.source = "simulated";
+  device.partition = "shared";
+  device.state = "usable";
+  device.memory_mib = 81920;
+  device.holders = {{tasks_[0].row.subject, 600, 16384}, {tasks_[1].row.subject, 300, 8192}};
+  return DeviceListing{pool(), {device}};
+}
+
+Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const Task* found = task(id);
+  if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
+  TaskDetail detail{pool(), found->row, {{"gpus", "2"}}, {}};
+  detail.trail.push_back({1, 1'000'000, "waiting", "", "submitted"});
+  detail.trail.push_back({2, 2'000'000, "running", "n1: SIM-n1-0", "two devices were free"});
+  return detail;
+}
+
+Result<ServiceDetail> FakeControl::describe_service(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return ServiceDetail{pool(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {}};
+}
+
+Result<WhyReport> FakeControl::why(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const Task* found = task(id);
+  if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
+  WhyReport report;
+  report.pool = pool();
+  report.row = found->row;
+  report.code = "whole_devices";
+  report.reason = "too few wholly free devices";
+  report.place = 1;
+  report.queue_length = 1;
+  report.unblocks = {"mine ends", "it asks for 1 device"};
+  report.admission = {{"interruptible", "met", "it has a contract"}};
+  return report;
+}
+
+Result<LogChunk> FakeControl::read_log(std::uint64_t id, LogRange range) {
+  const std::lock_guard lock(mutex_);
+  const Task* found = task(id);
+  if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
+  const auto size = static_cast<std::int64_t>(found->log.size());
+  const std::int64_t from = range.offset < 0 ? std::max<std::int64_t>(0, size + range.offset)
+                                             : std::min(size, range.offset);
+  LogChunk chunk;
+  chunk.bytes =
+      found->log.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(range.max_bytes));
+  chunk.next_offset = from + static_cast<std::int64_t>(chunk.bytes.size());
+  chunk.state = found->row.state;
+  chunk.exit_code = found->row.exit_code;
+  return chunk;
+}
+
+Result<std::vector<EventRow>> FakeControl::events_after(std::uint64_t after, std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<EventRow> page;
+  for (const EventRow& event : events_) {
+    if (event.sequence > after && static_cast<std::int64_t>(page.size()) < limit) {
+      page.push_back(event);
+    }
+  }
+  return page;
+}
+
+Result<UsageReport> FakeControl::usage() {
+  UsageReport report;
+  report.provisioned = "1000";
+  report.categories = {{"free", "1000"}};
+  return report;
+}
+
+Result<VersionInfo> FakeControl::version() { return VersionInfo{"0.1.0", "abc", "1"}; }
+
+Result<std::vector<DoctorCheck>> FakeControl::doctor() {
+  return std::vector<DoctorCheck>{{"journal", "ok", "writes in 1 ms", ""}};
+}
+
+std::vector<std::string> FakeControl::asked() const {
+  const std::lock_guard lock(mutex_);
+  return asked_;
+}
+
+void FakeControl::set_state(std::uint64_t id, const std::string& state, std::int64_t exit_code) {
+  const std::lock_guard lock(mutex_);
+  task(id)->row.state = state;
+  task(id)->row.exit_code = exit_code;
+}
+
+void FakeControl::append_log(std::uint64_t id, std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  task(id)->log.append(text);
+}
+
+void FakeControl::add_event(EventRow event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+}
+
+std::string FakeControl::submitted() const {
+  const std::lock_guard lock(mutex_);
+  return launch_;
+}
+
+}  // namespace neap::api::testing
