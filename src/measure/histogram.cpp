@@ -63,9 +63,7 @@ void Histogram::merge(const Histogram& other) {
   sum_ = add_saturating(sum_, other.sum_);
 }
 
-void Histogram::clear() {
-  *this = Histogram();
-}
+void Histogram::clear() { *this = Histogram(); }
 
 Micros Histogram::mean() const {
   return count_ == 0 ? Micros(0) : Micros(sum_.value / static_cast<std::int64_t>(count_));

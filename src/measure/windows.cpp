@@ -42,7 +42,8 @@ RequestTotals& RequestTotals::operator+=(const RequestTotals& other) {
   responses += other.responses;
   within_slo += other.within_slo;
   failures += other.failures;
-  service_time += other.service_time;
+  busy += other.busy;
+  busy_within_slo += other.busy_within_slo;
   return *this;
 }
 

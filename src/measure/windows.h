@@ -35,9 +35,10 @@ class SlidingHistogram {
 // What a replica answered within one slice: the unit in which requests are journalled.
 struct RequestTotals {
   std::uint64_t responses = 0;   // complete answers, any status
-  std::uint64_t within_slo = 0;  // good answers whose first body byte came in time
-  std::uint64_t failures = 0;    // status 5xx, or cut off
-  Micros service_time{0};        // time that the replica worked on them
+  std::uint64_t within_slo = 0;  // of these: good ones whose first body byte came in time
+  std::uint64_t failures = 0;    // status 5xx, or cut off by the replica's end
+  Micros busy{0};                // time for which the replica worked on responses
+  Micros busy_within_slo{0};     // of this: on those within the SLO
 
   RequestTotals& operator+=(const RequestTotals& other);
   bool operator==(const RequestTotals&) const = default;

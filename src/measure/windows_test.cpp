@@ -6,9 +6,7 @@
 namespace neap::measure {
 namespace {
 
-Time at(std::int64_t s) {
-  return Time(0) + seconds(s);
-}
+Time at(std::int64_t s) { return Time(0) + seconds(s); }
 
 TEST(SlidingHistogram, E2_OldSlicesFallOut) {
   SlidingHistogram sliding(seconds(10), 6);
@@ -45,10 +43,13 @@ TEST(Slices, E2_StartsAreAlignedToTheEpoch) {
 }
 
 TEST(RequestTotals, E2_Add) {
-  RequestTotals sum{.responses = 1, .within_slo = 1, .failures = 0, .service_time = Micros(5)};
-  sum += {.responses = 2, .within_slo = 1, .failures = 1, .service_time = Micros(7)};
-  EXPECT_EQ(sum, (RequestTotals{
-                     .responses = 3, .within_slo = 2, .failures = 1, .service_time = Micros(12)}));
+  RequestTotals sum{.responses = 1, .within_slo = 1, .busy = Micros(5)};
+  sum += {.responses = 2, .failures = 1, .busy = Micros(7), .busy_within_slo = Micros(3)};
+  EXPECT_EQ(sum, (RequestTotals{.responses = 3,
+                                .within_slo = 1,
+                                .failures = 1,
+                                .busy = Micros(12),
+                                .busy_within_slo = Micros(3)}));
 }
 
 }  // namespace

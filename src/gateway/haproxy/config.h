@@ -1,0 +1,41 @@
+// The proxy's configuration file. It also holds, in comment lines, what is needed to take over a
+// running proxy: one file, so that the two cannot disagree.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/result.h"
+#include "gateway/gateway.h"
+
+namespace neap::gateway {
+
+struct ConfigPaths {
+  std::string admin_socket;
+  std::string idle_socket;
+  std::string run_as;  // user whose rights the workers take; empty: unchanged
+};
+
+struct ServiceSection {
+  Endpoint endpoint;
+  std::vector<Replica> replicas;  // those that take requests
+};
+
+[[nodiscard]] Result<void> check_endpoint(const Endpoint& endpoint);
+[[nodiscard]] Result<void> check_replica(const Replica& replica);
+
+// Everything before the services: equal in two files if the same neap wrote them.
+[[nodiscard]] std::string render_preamble(const ConfigPaths& paths);
+[[nodiscard]] std::string render_config(const ConfigPaths& paths,
+                                        const std::vector<ServiceSection>& services);
+// Reads the comment lines back.
+[[nodiscard]] Result<std::vector<Endpoint>> endpoints_in(std::string_view config);
+
+// Names inside the proxy.
+[[nodiscard]] std::string server_name(AllocationId allocation);
+[[nodiscard]] AllocationId allocation_of_server(std::string_view name);  // none: not ours
+// "127.0.0.1:9201 maxconn 4 ...": what follows the name in the file and in `add server`.
+[[nodiscard]] std::string server_parameters(const Replica& replica);
+
+}  // namespace neap::gateway

@@ -1,0 +1,76 @@
+// The proxy's record of every request, one line each, and their sums by replica and slice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/gateway.h"
+
+namespace neap::gateway {
+
+struct RequestRecord {
+  std::string service;
+  AllocationId allocation;  // none: reached no replica
+  std::int32_t status = 0;
+  bool complete = false;     // the whole response reached the client
+  bool replica_cut = false;  // cut off by the replica's end or silence
+  Micros queued{0};
+  Micros total{0};
+  std::optional<Micros> first_byte;  // from the request's arrival; none: no body came
+};
+
+// One line as the log-format of config.cpp writes it; none when it is something else.
+[[nodiscard]] std::optional<RequestRecord> parse_record(std::string_view line);
+
+[[nodiscard]] bool failed(const RequestRecord& record);
+
+// Cuts a byte stream into lines. A line over the limit is dropped.
+class LineCutter {
+ public:
+  // Calls `each(std::string_view line)` for every complete line.
+  template <class Each>
+  void feed(std::string_view bytes, Each each) {
+    for (;;) {
+      const std::size_t end = bytes.find('\n');
+      append(bytes.substr(0, end));
+      if (end == std::string_view::npos) return;
+      if (!overlong_) each(std::string_view(line_));
+      line_.clear();
+      overlong_ = false;
+      bytes.remove_prefix(end + 1);
+    }
+  }
+
+ private:
+  void append(std::string_view part);
+
+  std::string line_;
+  bool overlong_ = false;
+};
+
+class RequestTally {
+ public:
+  static constexpr Micros slice = seconds(10);
+
+  void add(const RequestRecord& record, Micros slo_first_byte, Time at);
+  // Slices that ended before `now`; they are forgotten here.
+  [[nodiscard]] std::vector<RequestSlice> take_closed(Time now);
+  // Everything, the running slice too.
+  [[nodiscard]] std::vector<RequestSlice> take_all();
+
+ private:
+  struct Key {
+    Time start;
+    std::string service;
+    AllocationId allocation;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  std::map<Key, measure::RequestTotals> open_;
+};
+
+}  // namespace neap::gateway

@@ -1,0 +1,128 @@
+#include "gateway/testing/tiny_http.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "core/model/check.h"
+
+namespace neap::gateway {
+namespace {
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
+}
+
+posix::Fd listen_somewhere() {
+  posix::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = loopback(0);
+  NEAP_CHECK(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  NEAP_CHECK(listen(fd.get(), 128) == 0);
+  return fd;
+}
+
+std::uint16_t port_of(int fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  NEAP_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  return ntohs(address.sin_port);
+}
+
+bool send_all(int fd, const std::string& text) {
+  return send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+std::string receive_until(int fd, const std::string& mark) {
+  std::string text;
+  std::array<char, 4096> chunk{};
+  while (text.find(mark) == std::string::npos) {
+    const ssize_t got = recv(fd, chunk.data(), chunk.size(), 0);
+    if (got <= 0) return {};
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+}  // namespace
+
+TinyServer::TinyServer()
+    : listener_(listen_somewhere()),
+      port_(port_of(listener_.get())),
+      accepting_([this] { accept_all(); }) {}
+
+TinyServer::~TinyServer() {
+  closing_ = true;
+  shutdown(listener_.get(), SHUT_RDWR);
+  accepting_.join();
+  for (std::thread& connection : connections_) connection.join();
+}
+
+void TinyServer::accept_all() {
+  while (!closing_) {
+    const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    const std::lock_guard lock(mutex_);
+    connections_.emplace_back([this, fd] { serve(fd); });
+  }
+}
+
+void TinyServer::serve(int fd) {
+  const posix::Fd owner(fd);
+  const std::string request = receive_until(fd, "\r\n\r\n");
+  if (request.empty()) return;
+  const int now = ++at_once_;
+  int most = most_at_once_;
+  while (now > most && !most_at_once_.compare_exchange_weak(most, now)) {
+  }
+  char* rest = nullptr;
+  const long chunks = std::strtol(request.c_str() + request.find('/') + 1, &rest, 10);
+  const long gap_ms = std::strtol(rest + 1, nullptr, 10);
+  bool sent = send_all(fd,
+                       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+                       "Connection: close\r\n\r\n");
+  for (long i = 0; i < chunks && sent && !closing_; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(gap_ms));
+    sent = send_all(fd, "9\r\ndata: x\n\n\r\n");
+  }
+  if (sent && !closing_ && send_all(fd, "0\r\n\r\n")) ++served_;
+  --at_once_;
+}
+
+TinyResponse tiny_get(std::uint16_t port, const std::string& path) {
+  const posix::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const sockaddr_in address = loopback(port);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return {};
+  }
+  send_all(fd.get(), "GET " + path + " HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+  std::string text;
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t got = recv(fd.get(), chunk.data(), chunk.size(), 0);
+    if (got <= 0) break;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+  TinyResponse response;
+  if (text.starts_with("HTTP/1.1 ")) response.status = std::atoi(text.c_str() + 9);
+  response.whole = text.ends_with("0\r\n\r\n");
+  for (std::size_t at = 0; (at = text.find("data: x", at)) != std::string::npos; ++at) {
+    ++response.chunks;
+  }
+  return response;
+}
+
+std::uint16_t free_port() {
+  const posix::Fd fd = listen_somewhere();
+  return port_of(fd.get());
+}
+
+}  // namespace neap::gateway

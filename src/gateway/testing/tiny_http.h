@@ -1,0 +1,53 @@
+// A web server and a client of a few lines, for tests on the loopback interface.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "posix/fd.h"
+
+namespace neap::gateway {
+
+// GET /CHUNKS/GAP_MS answers with that many chunks ("data: x"), the gap before each.
+class TinyServer {
+ public:
+  TinyServer();
+  ~TinyServer();
+  TinyServer(const TinyServer&) = delete;
+  TinyServer& operator=(const TinyServer&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] int served() const { return served_; }
+  [[nodiscard]] int most_at_once() const { return most_at_once_; }
+
+ private:
+  void accept_all();
+  void serve(int fd);
+
+  posix::Fd listener_;
+  std::uint16_t port_ = 0;
+  std::atomic<int> served_ = 0;
+  std::atomic<int> at_once_ = 0;
+  std::atomic<int> most_at_once_ = 0;
+  std::atomic<bool> closing_ = false;
+  std::mutex mutex_;
+  std::vector<std::thread> connections_;  // guarded by mutex_
+  std::thread accepting_;
+};
+
+struct TinyResponse {
+  int status = 0;      // 0: no answer
+  bool whole = false;  // the last chunk came
+  int chunks = 0;
+};
+
+[[nodiscard]] TinyResponse tiny_get(std::uint16_t port, const std::string& path);
+// A port that was free a moment ago.
+[[nodiscard]] std::uint16_t free_port();
+
+}  // namespace neap::gateway
