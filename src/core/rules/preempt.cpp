@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::int64_t cells_per_search = 100'000;
 // A gang is searched among its cheapest nodes and so many more, then four times as many.
+// Nodes of one cost are compared by victims only where some victim costs nothing, and so many.
+constexpr int most_ties = 64;
 constexpr std::size_t first_spare_nodes = 8;
 constexpr std::size_t most_spare_nodes = 512;
 
@@ -71,6 +73,7 @@ class VictimSearch {
 
   std::optional<Proposal> run(const Shape& demand) {
     for (const ModelId id : models_for(state_, demand.request)) {
+      model_ = id;
       const ModelState& model = state_.models[id.value];
       Shape one = demand;
       one.request.models = {model.name};
@@ -101,34 +104,35 @@ class VictimSearch {
   void on_one_node(const Shape& demand) {
     const auto& tree = bounds_of(demand, demand.request.count, Spread::one_node);
     NodesByBound nodes(tree);
-    std::optional<NodeId> best_node;  // of this model
-    while (const auto next = nodes.peek()) {
-      if (best_) {
-        const std::int64_t cost = best_->cost;
-        if (next->cost > cost) break;
-        if (next->cost == cost && (!best_node || next->node > *best_node)) break;
-      }
+    int ties = 0;
+    for (auto next = nodes.peek(); next && may_win(next->cost, ties); next = nodes.peek()) {
       if (cells_.spent()) {
         lower_ = std::min(lower_, next->cost);
-        break;
+        return;
       }
       nodes.take();
-      if (try_node(demand, next->node, best_node)) best_node = next->node;
+      try_node(demand, next->node);
     }
   }
 
-  bool try_node(const Shape& demand, NodeId node, std::optional<NodeId> best_node) {
+  // Nodes come by bound, then id: the first of equals has won, unless it takes a victim that
+  // costs nothing and that another node does without.
+  bool may_win(std::int64_t bound, int& ties) const {
+    if (!best_ || bound < best_->cost) return true;
+    if (bound > best_->cost || ++ties > most_ties) return false;
+    return std::any_of(best_->victims.begin(), best_->victims.end(),
+                       [](const Victim& v) { return v.cost == 0; });
+  }
+
+  void try_node(const Shape& demand, NodeId node) {
     cells_.spend(64);  // for reading the node
     read_node(state_, node, demand, now_, needed_by_, killing_, problem_);
     solver_.solve(problem_.cover, demand.request.count, cells_, cover_);
-    if (!cover_.feasible) return false;
+    if (!cover_.feasible) return;
     lower_ = std::min(lower_, cover_.lower);
-    if (best_) {
-      if (cover_.price > best_->cost) return false;
-      if (cover_.price == best_->cost && (!best_node || node > *best_node)) return false;
-    }
     std::vector<Victim> victims;
     for (const std::uint32_t c : cover_.chosen) victims.push_back(problem_.victims[c]);
+    if (best_ && !wins(cover_.price, victims.size(), node)) return;
     const auto place = [&] {
       return place_on_node(state_, room_without(state_, node, demand, victims), demand,
                            demand.request.count, allowed_roles(demand));
@@ -139,11 +143,19 @@ class VictimSearch {
       if (place().empty()) victims = kept;
     }
     std::vector<Slot> slots = place();
-    if (slots.empty()) return false;  // the predicate has the last word
+    if (slots.empty()) return;  // the predicate has the last word
     sort_by_task(victims);
     const std::int64_t cost = total_cost(victims);
     best_ = Proposal{std::move(slots), std::move(victims), cost, cost};
-    return true;
+  }
+
+  // The same whatever the order in which nodes are tried, so that a bound that is low does not
+  // change the outcome.
+  [[nodiscard]] bool wins(std::int64_t cost, std::size_t victims, NodeId node) const {
+    if (cost != best_->cost) return cost < best_->cost;
+    if (victims != best_->victims.size()) return victims < best_->victims.size();
+    const DeviceState& rival = state_.device(best_->slots.front().device);
+    return rival.model == model_ && node < rival.node;
   }
 
   // ---- several nodes -------------------------------------------------------------------------
@@ -167,8 +179,8 @@ class VictimSearch {
       const bool last =
           gathered.everything || proved || cells_.spent() || spare >= most_spare_nodes;
       if (!last) continue;
-      const bool exact = cover.exact && cover.feasible;
-      lower_ = std::min(lower_, exact ? std::min(price, gathered.outside) : gathered.cheapest);
+      lower_ =
+          std::min(lower_, cover.exact ? std::min(price, gathered.outside) : gathered.cheapest);
       if (cover.feasible && (!best_ || price < best_->cost)) propose_gang(demand, gang, cover);
       return;
     }
@@ -285,6 +297,7 @@ class VictimSearch {
   PoolState& state_;
   Time now_, needed_by_;
   Killing killing_;
+  ModelId model_;  // being searched
   Cells cells_{cells_per_search};
   NodeProblem problem_;
   CoverSolver solver_;

@@ -38,7 +38,7 @@ class GangSearch {
     read_nodes();
     taken_.assign(gang_.jobs.size(), 0);
     seated_.assign(gang_.nodes.size(), false);
-    if (full_.size() < wanted()) return {};
+    if (full_.size() < wanted()) return {false, true, {}, {}};
     sum_parts();
     descend(0, 0, {}, 0);
     out_.exact = !cut_;

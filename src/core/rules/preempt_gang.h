@@ -28,7 +28,7 @@ void number_jobs(GangProblem& gang);
 
 struct GangCover {
   bool feasible = false;
-  bool exact = false;  // the cheapest that these nodes allow
+  bool exact = false;  // these nodes allow no cheaper one, or none
   CoverValue value;
   std::vector<std::uint32_t> jobs;  // ascending
 };

@@ -80,6 +80,7 @@ void PartSearch::take_all() {
 // Cheapest per freed amount first: the first descent is the greedy choice, and on one device a
 // fractional choice in this order is a lower bound.
 void PartSearch::sort_by_density() {
+  by_share_ = lacks_.front().share > 0;
   for (Item& item : items_) {
     std::int64_t weight = 0;
     for (std::uint32_t p = item.first; p < item.first + item.count; ++p) {
@@ -147,15 +148,15 @@ bool PartSearch::can_improve(std::size_t at, CoverValue value, std::size_t fitti
   ++value.victims;  // one more at least
   if (devices == 1) {
     const Shortfall& lacks = lacks_.front();
-    const std::int64_t more = fractional(at, shares_lack() ? lacks.share : lacks.memory);
+    const std::int64_t more = fractional(at, by_share_ ? lacks.share : lacks.memory);
     if (more == unreachable) return true;
     value.price = add_saturated(value.price, more);
   }
   return value < rival.value;
 }
 
-// Of one device, what is lacking of share (of memory, when share is there), priced as if
-// candidates could leave in part. Sorted by this very density, it is a lower bound.
+// Of one device, what is lacking of share (of memory, when share was there from the start),
+// priced as if candidates could leave in part: in order of this very density, a lower bound.
 std::int64_t PartSearch::fractional(std::size_t at, std::int64_t lacking) const {
   std::int64_t price = 0;
   for (; lacking > 0; ++at) {

@@ -51,7 +51,6 @@ class PartSearch {
   void leave(const Item& item, std::int32_t sign);
   void choose_greedily();
   void bound_from_below();
-  [[nodiscard]] bool shares_lack() const { return lacks_.front().share > 0; }
 
   std::vector<Shortfall> lacks_;  // by device, less what is chosen
   std::vector<Item> items_;
@@ -59,6 +58,7 @@ class PartSearch {
   std::vector<Shortfall> suffix_;  // [item * devices + device]: freed by this item and later ones
   std::vector<std::uint32_t> chosen_;
   std::vector<Best> best_;
+  bool by_share_ = true;  // what density is measured in, of the first device
   bool exact_ = true;
 };
 

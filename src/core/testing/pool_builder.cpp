@@ -4,10 +4,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 
 #include "core/model/pool_index.h"
-#include "core/rules/admit.h"
 
 namespace neap::testing {
 
