@@ -10,9 +10,9 @@ namespace {
 constexpr std::int64_t whole = whole_device.value;
 
 std::size_t idle_index(const DeviceBook& device, const NodeBook& node) {
-  if (!device.healthy || device.excluded || !node.usable) return 3;  // fault
-  if (device.guard) return 0;                                        // guard_idle
-  return device.used_milli > 0 ? 1 : 2;                              // fragmented_idle : free
+  if (!device.healthy || device.excluded || node.use == NodeUse::closed) return 3;  // fault
+  if (device.guard) return 0;                                                       // guard_idle
+  return device.used_milli > 0 ? 1 : 2;  // fragmented_idle : free
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void Books::count_idle(const DeviceBook& device, std::int64_t sign) {
 void Books::add_node(const NodeSpec& spec) {
   const NodeId id(static_cast<std::uint32_t>(s_.nodes.size()));
   s_.nodes.push_back({spec.name, DeviceId(static_cast<std::uint32_t>(s_.devices.size())),
-                      static_cast<std::uint32_t>(spec.devices.size()), true});
+                      static_cast<std::uint32_t>(spec.devices.size()), NodeUse::open});
   s_.node_ids.emplace(spec.name, id);
   for (const DeviceSpec& device : spec.devices) {
     const auto price = options_.price_milli.find(device.model);
@@ -49,11 +49,13 @@ void Books::add_node(const NodeSpec& spec) {
   }
 }
 
-void Books::set_node_usable(NodeId id, bool usable) {
+void Books::open_node(NodeId id) { recount_node(id, NodeUse::open); }
+void Books::close_node(NodeId id) { recount_node(id, NodeUse::closed); }
+
+void Books::recount_node(NodeId id, NodeUse use) {
   NodeBook& node = s_.nodes[id.value];
-  if (node.usable == usable) return;
   for (std::uint32_t i = 0; i < node.count; ++i) count_idle(s_.devices[node.first.value + i], -1);
-  node.usable = usable;
+  node.use = use;
   for (std::uint32_t i = 0; i < node.count; ++i) count_idle(s_.devices[node.first.value + i], +1);
 }
 
@@ -150,12 +152,12 @@ AllocationBook* Books::find_allocation(AllocationId id) {
   return found == s_.allocations.end() ? nullptr : &found->second;
 }
 
-bool Books::was_alone(AllocationBook& allocation) {
-  const bool alone = !allocation.shared;
+Company Books::company_since_last_call(AllocationBook& allocation) {
+  const Company company = allocation.shared ? Company::shared : Company::alone;
   allocation.shared = std::any_of(
       allocation.slots.begin(), allocation.slots.end(),
       [&](const Slot& slot) { return s_.devices[slot.device.value].tenants.size() > 1; });
-  return alone;
+  return company;
 }
 
 void Books::release(AllocationBook& allocation) {

@@ -14,7 +14,8 @@ class Books {
   void advance(Time now);
 
   void add_node(const NodeSpec& spec);
-  void set_node_usable(NodeId node, bool usable);
+  void open_node(NodeId node);
+  void close_node(NodeId node);  // unreachable or lost: what is free there cannot be used
   [[nodiscard]] NodeId node_named(const std::string& name) const;
   // Applies `change` to a device and moves its idle share to the category it now belongs to.
   template <class Change>
@@ -34,8 +35,8 @@ class Books {
 
   void place(const TaskPlaced& placed);
   [[nodiscard]] AllocationBook* find_allocation(AllocationId id);
-  // True when no other task was on any of its devices since the last call.
-  [[nodiscard]] bool was_alone(AllocationBook& allocation);
+  // Whether another task was on any of its devices since the last call.
+  [[nodiscard]] Company company_since_last_call(AllocationBook& allocation);
   void release(AllocationBook& allocation);
 
   // Runs a rule of metering.h on an allocation and books what it settles.
@@ -48,6 +49,7 @@ class Books {
   }
 
  private:
+  void recount_node(NodeId node, NodeUse use);
   void count_idle(const DeviceBook& device, std::int64_t sign);
   void book(const AllocationBook& allocation, const Settled& settled, Time before);
   void charge(TaskBook& task, const AllocationBook& allocation, const Settled& settled);

@@ -24,17 +24,17 @@ class EventBooker {
   void operator()(const NodeJoined& e) {
     const NodeId known = books_.node_named(e.spec.name);
     if (known.valid()) {
-      books_.set_node_usable(known, true);
+      books_.open_node(known);
     } else {
       books_.add_node(e.spec);
     }
   }
 
-  void operator()(const NodeUnreachable& e) { books_.set_node_usable(node(e.node), false); }
+  void operator()(const NodeUnreachable& e) { books_.close_node(node(e.node)); }
 
   void operator()(const NodeLost& e) {
     const NodeId id = node(e.node);
-    books_.set_node_usable(id, false);
+    books_.close_node(id);
     std::vector<AllocationId> gone;
     for (std::uint32_t i = 0; i < s_.nodes[id.value].count; ++i) {
       const auto& tenants = s_.devices[s_.nodes[id.value].first.value + i].tenants;
@@ -95,9 +95,9 @@ class EventBooker {
   void operator()(const StepsReported& e) {
     with(e.stamp.source, [&](AllocationBook& allocation, TaskBook& task) {
       if (task.service.valid()) return;
-      const bool alone = books_.was_alone(allocation);
+      const Company company = books_.company_since_last_call(allocation);
       books_.settle(allocation, [&](Meter& m, Settled& s) {
-        steps_reported(m, task.progress, e, alone, s_.now, s);
+        steps_reported(m, task.progress, e, company, s_.now, s);
       });
     });
   }

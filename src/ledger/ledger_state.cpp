@@ -31,7 +31,7 @@ NEAP_FIELDS_BEGIN(Account)
 NEAP_ROW(mark, held_rate, bill_rate, held, billed)
 for (auto& amount : self.settled) visitor("settled", amount);
 NEAP_FIELDS_END
-NEAP_FIELDS(NodeBook, name, first, count, usable)
+NEAP_FIELDS(NodeBook, name, first, count, use)
 NEAP_FIELDS(DeviceBook, node, price_milli, healthy, excluded, guard, used_milli, tenants)
 NEAP_FIELDS(TeamBook, name, account)
 NEAP_FIELDS(ServiceBook, team, account)

@@ -25,11 +25,13 @@ inline constexpr std::size_t idle_count = 4;
 inline constexpr std::array<Category, idle_count> idle_categories = {
     Category::guard_idle, Category::fragmented_idle, Category::free, Category::fault};
 
+enum class NodeUse : std::uint8_t { open, closed };  // open: up and reachable
+
 struct NodeBook {
   std::string name;
   DeviceId first;
   std::uint32_t count = 0;
-  bool usable = true;  // up and reachable
+  NodeUse use = NodeUse::open;
 };
 
 struct DeviceBook {

@@ -82,7 +82,7 @@ void started(Meter& meter, StepSource steps, Time now, Settled& settled) {
   meter.stage = Stage::working;
 }
 
-void steps_reported(Meter& meter, Progress& progress, const StepsReported& report, bool alone,
+void steps_reported(Meter& meter, Progress& progress, const StepsReported& report, Company company,
                     Time now, Settled& settled) {
   const std::int64_t count = std::max<std::int64_t>(0, report.count);
   const std::int64_t busy = std::max<std::int64_t>(0, report.busy.value);
@@ -96,7 +96,7 @@ void steps_reported(Meter& meter, Progress& progress, const StepsReported& repor
   meter.last_step = std::max(meter.last_step, report.last);
   progress.all.steps += count;
   progress.all.busy_us += busy;
-  if (!alone) return;
+  if (company == Company::shared) return;
   progress.alone.steps += count;
   progress.alone.busy_us += busy;
 }

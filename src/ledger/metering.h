@@ -53,10 +53,11 @@ struct Meter {
 };
 
 // ---- training --------------------------------------------------------------------------------
+enum class Company : std::uint8_t { alone, shared };      // on its devices, since its last report
 enum class StepSource : std::uint8_t { reported, none };  // by its contract
 
 void started(Meter& meter, StepSource steps, Time now, Settled& settled);
-void steps_reported(Meter& meter, Progress& progress, const StepsReported& report, bool alone,
+void steps_reported(Meter& meter, Progress& progress, const StepsReported& report, Company company,
                     Time now, Settled& settled);
 void checkpoint_durable(Meter& meter, Progress& progress, const CheckpointDurable& report, Time now,
                         Settled& settled);
