@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <future>
 
 #include "backend/local/attachment.h"
 #include "backend/local/durable_file.h"
@@ -92,11 +93,19 @@ Attachment& Supervisors::attach(AllocationId allocation) {
   return *place;
 }
 
-Result<std::vector<FoundAllocation>> Supervisors::adopt() {
-  std::promise<Result<std::vector<FoundAllocation>>> promise;
-  auto future = promise.get_future();
-  post([&] { promise.set_value(look_around()); });
-  return future.get();
+Result<void> Supervisors::adopt(
+    const std::function<void(const std::vector<FoundAllocation>&)>& found) {
+  std::promise<Result<void>> promise;
+  post([&] {
+    const auto all = look_around();
+    if (!all) return promise.set_value(tl::unexpected(all.error()));
+    found(*all);
+    for (const FoundAllocation& one : *all) {
+      if (one.state != FoundState::never_started) attach(one.allocation).adopt(one.task);
+    }
+    promise.set_value({});
+  });
+  return promise.get_future().get();
 }
 
 Result<std::vector<FoundAllocation>> Supervisors::look_around() {
@@ -121,10 +130,7 @@ Result<std::vector<FoundAllocation>> Supervisors::look_around() {
     found.emplace(*allocation, FoundAllocation{*allocation, state, std::move(*task)});
   }
   std::vector<FoundAllocation> out;
-  for (auto& [allocation, one] : found) {
-    if (one.state != FoundState::never_started) attach(allocation).adopt(one.task);
-    out.push_back(std::move(one));
-  }
+  for (auto& [allocation, one] : found) out.push_back(std::move(one));
   return out;
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,7 +51,9 @@ class Supervisors {
   Supervisors& operator=(const Supervisors&) = delete;
 
   // Once, before the first start(): attaches to all that is there. Blocks until it has looked.
-  [[nodiscard]] Result<std::vector<FoundAllocation>> adopt();
+  // `found` is called before any report of theirs, on this component's thread.
+  [[nodiscard]] Result<void> adopt(
+      const std::function<void(const std::vector<FoundAllocation>&)>& found);
 
   // Idempotent: an allocation that was started before is attached to, never started again.
   void start(SupervisedTask task);

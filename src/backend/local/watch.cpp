@@ -84,7 +84,9 @@ Result<CheckpointWatch> CheckpointWatch::open(const std::string& directory,
 
 Fd CheckpointWatch::open_inside(const std::string& name, int flags) const {
   open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  // openat2 refuses flags that O_PATH would ignore.
+  const int extra = (flags & O_PATH) != 0 ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  how.flags = static_cast<std::uint64_t>(flags | extra);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   return Fd(static_cast<int>(::syscall(SYS_openat2, root_.get(), name.c_str(), &how, sizeof how)));
 }

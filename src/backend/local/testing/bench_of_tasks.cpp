@@ -28,14 +28,13 @@ constexpr const char* python_prelude =
     "def raw(data): _s.sendall(data)\n"
     "def hear(): return json.loads(_f.readline())\n";
 
-// Tests run from the build tree; the variable lets a packaged supervisor be tested.
-std::string executable() {
+}  // namespace
+
+std::string supervise_executable() {
   if (const char* given = std::getenv("NEAP_SUPERVISE")) return given;
   return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() /
          "neap-supervise";
 }
-
-}  // namespace
 
 TaskBench::TaskBench() {
   std::string name = "/tmp/neap-local-XXXXXX";
@@ -117,19 +116,18 @@ void TaskBench::start_client() {
     const std::lock_guard lock(mutex_);
     reports_.clear();
   }
-  auto client = Supervisors::open({root_ + "/run", executable()},
+  auto client = Supervisors::open({root_ + "/run", supervise_executable()},
                                   [this](const Report& report) { receive(report); });
   if (!client) throw std::runtime_error(to_string(client.error()));
   client_ = std::move(*client);
-  auto found = client_->adopt();
-  if (!found) throw std::runtime_error(to_string(found.error()));
-  found_ = std::move(*found);
+  const auto adopted = client_->adopt([this](const auto& found) { found_ = found; });
+  if (!adopted) throw std::runtime_error(to_string(adopted.error()));
 }
 
 pid_t TaskBench::fork_daemon(const SupervisedTask& task) const {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
-  auto client = Supervisors::open({root_ + "/run", executable()}, [](const Report&) {});
+  auto client = Supervisors::open({root_ + "/run", supervise_executable()}, [](const Report&) {});
   (*client)->start(task);
   for (;;) ::pause();
 }

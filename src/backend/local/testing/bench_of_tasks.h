@@ -22,6 +22,9 @@ bool has(const std::vector<Report>& reports) {
   return false;
 }
 
+// The one of the build tree; the variable NEAP_SUPERVISE lets a packaged one be tested.
+[[nodiscard]] std::string supervise_executable();
+
 class TaskBench {
  public:
   TaskBench();

@@ -1,0 +1,172 @@
+#include "backend/local/local_backend.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+namespace neap::local {
+namespace {
+
+struct EventMaker {
+  ReportStamp stamp;
+
+  Event operator()(const Started&) const { return TaskStarted{stamp}; }
+  Event operator()(const Ready&) const { return ReplicaHealthy{stamp}; }
+  Event operator()(const Unready& r) const { return ReplicaUnhealthy{stamp, r.reason}; }
+  Event operator()(const Hello& r) const {
+    const auto can = [&r](std::string_view what) {
+      return std::find(r.capabilities.begin(), r.capabilities.end(), what) != r.capabilities.end();
+    };
+    return ContractGreeting{stamp, can("on_demand"), can("boundary")};
+  }
+  Event operator()(const Steps& r) const { return StepsReported{stamp, r.last, r.count, r.busy}; }
+  Event operator()(const Checkpoint& r) const {
+    return CheckpointDurable{stamp, r.step, r.path, r.bytes, r.captured, r.save, r.stall};
+  }
+  Event operator()(const Yielding& r) const { return YieldAcknowledged{stamp, r.step}; }
+  Event operator()(const Exited& r) const { return TaskExited{stamp, r.code, r.signal, r.detail}; }
+  Event operator()(const StartFailed& r) const { return neap::StartFailed{stamp, r.reason}; }
+  Event operator()(const Lost& r) const {
+    // Its exit status is not known; all of it was killed, and that is what is told.
+    return TaskExited{stamp, 0, SIGKILL, "lost: " + r.reason};
+  }
+  Event operator()(const ContractFault& r) const {
+    const std::string where = r.line > 0 ? "line " + std::to_string(r.line) + ": " : "";
+    return ContractBroken{stamp, where + r.reason};
+  }
+};
+
+}  // namespace
+
+Event event_of(const Report& report) {
+  return std::visit(EventMaker{{report.allocation, report.epoch, report.sequence}}, report.body);
+}
+
+Result<std::unique_ptr<LocalBackend>> LocalBackend::open(Settings settings, Sink sink,
+                                                         OnNote note) {
+  std::unique_ptr<LocalBackend> self(
+      new LocalBackend(std::move(settings), std::move(sink), std::move(note)));
+  auto supervisors =
+      Supervisors::open({self->settings_.run_directory, self->settings_.executable},
+                        [raw = self.get()](const Report& report) { raw->receive(report); });
+  if (!supervisors) return tl::unexpected(supervisors.error());
+  self->supervisors_ = std::move(*supervisors);
+  const auto adopted = self->supervisors_->adopt(
+      [raw = self.get()](const std::vector<FoundAllocation>& found) { raw->remember(found); });
+  if (!adopted) return tl::unexpected(adopted.error());
+  return self;
+}
+
+LocalBackend::LocalBackend(Settings settings, Sink sink, OnNote note)
+    : settings_(std::move(settings)), sink_(std::move(sink)), note_(std::move(note)) {}
+
+void LocalBackend::remember(const std::vector<FoundAllocation>& found) {
+  const std::lock_guard lock(mutex_);
+  for (const FoundAllocation& one : found) {
+    // One that was never started is not known yet: its StartTask comes again.
+    if (one.state == FoundState::never_started) continue;
+    Known& known = known_[one.allocation];
+    if (one.state != FoundState::supervised || !one.task.service) continue;
+    known.port = one.task.service->port;
+    ports_.reserve(*known.port);
+  }
+}
+
+void LocalBackend::carry_out(const Action& action) {
+  const AllocationId id = allocation_of(action);
+  if (const auto* begin = std::get_if<StartTask>(&action)) return start(*begin);
+  if (const auto* yield = std::get_if<AskYield>(&action)) {
+    // Finishing needs no word to the task, and killing has its own action.
+    if (yield->mode == ReleaseMode::boundary || yield->mode == ReleaseMode::on_demand) {
+      const bool now = yield->mode == ReleaseMode::on_demand;
+      supervisors_->send(id, RequestYield{now ? YieldAt::now : YieldAt::boundary, yield->by});
+    }
+  } else if (std::holds_alternative<WithdrawYield>(action)) {
+    supervisors_->send(id, WithdrawYieldRequest{});
+  } else if (std::holds_alternative<AskCheckpoint>(action)) {
+    supervisors_->send(id, RequestCheckpoint{});
+  } else if (const auto* stop = std::get_if<StopTask>(&action)) {
+    supervisors_->send(id, Drain{});
+    supervisors_->send(id, Terminate{stop->kill_at});
+  } else if (std::holds_alternative<KillTask>(action)) {
+    supervisors_->send(id, Kill{});
+  }
+}
+
+void LocalBackend::start(const StartTask& start) {
+  if (knows(start.allocation)) return;  // attached already: idempotent
+  const auto wants_port = needs_port(start);
+  if (!wants_port) return refuse(start, to_string(wants_port.error()));
+  std::optional<std::int32_t> port;
+  if (*wants_port) {
+    const auto free = ports_.take();
+    if (!free) return refuse(start, free.error().message);
+    port = *free;
+  }
+  auto task = plan_start(start, settings_.plan, port);
+  if (!task) {
+    if (port) ports_.give_back(*port);
+    return refuse(start, to_string(task.error()));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    known_[start.allocation] = Known{port};
+  }
+  supervisors_->start(std::move(*task));
+}
+
+void LocalBackend::refuse(const StartTask& start, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    known_[start.allocation] = Known{};
+  }
+  sink_(neap::StartFailed{{start.allocation, 1, 1}, reason});
+}
+
+void LocalBackend::receive(const Report& report) {
+  if (const auto* started = std::get_if<Started>(&report.body)) {
+    for (const std::string& limit : started->not_enforced) {
+      note_(report.allocation, "not enforced: " + limit);
+    }
+  }
+  if (report.terminal()) ended(report.allocation);
+  sink_(event_of(report));
+}
+
+void LocalBackend::ended(AllocationId allocation) {
+  std::optional<AllocationId> oldest;
+  {
+    const std::lock_guard lock(mutex_);
+    Known& known = known_[allocation];
+    if (known.port) ports_.give_back(*known.port);
+    known.port.reset();
+    ended_.push_back(allocation);
+    if (ended_.size() > settings_.keep_ended) {
+      oldest = ended_.front();
+      ended_.pop_front();
+      known_.erase(*oldest);
+    }
+  }
+  if (oldest) supervisors_->forget(*oldest);
+}
+
+void LocalBackend::acknowledge(const ReportStamp& stamp) {
+  supervisors_->acknowledge(stamp.source, stamp.sequence);
+}
+
+std::optional<std::int32_t> LocalBackend::port_of(AllocationId allocation) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(allocation);
+  return found == known_.end() ? std::nullopt : found->second.port;
+}
+
+bool LocalBackend::knows(AllocationId allocation) const {
+  const std::lock_guard lock(mutex_);
+  return known_.contains(allocation);
+}
+
+std::string LocalBackend::directory_of(AllocationId allocation) const {
+  return supervisors_->directory_of(allocation);
+}
+
+}  // namespace neap::local

@@ -1,0 +1,31 @@
+// From the core's StartTask to what a supervisor needs: command, environment, limits, identity.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "backend/local/spec.h"
+#include "core/model/events.h"
+#include "core/model/result.h"
+
+namespace neap::local {
+
+struct PlanSettings {
+  std::string pool = "default";
+  std::string cgroup_root = "/sys/fs/cgroup";  // empty: no control groups
+  LogLimits log;
+  std::int64_t service_weight = 1000;  // CPU weight of a replica,
+  std::int64_t training_weight = 100;  // and of training beside it (B5)
+};
+
+// Is this a replica with a health check, which needs a port?
+[[nodiscard]] Result<bool> needs_port(const StartTask& start);
+
+// Reads the launch text (its keys are described where the task files are read). {port} in an
+// argument becomes the port. Fails when the launch text is not one, or the user is not known here.
+[[nodiscard]] Result<SupervisedTask> plan_start(const StartTask& start,
+                                                const PlanSettings& settings,
+                                                std::optional<std::int32_t> port);
+
+}  // namespace neap::local
