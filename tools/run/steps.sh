@@ -30,7 +30,7 @@ try_step() {
   else
     printf ' FAILED with status %d (%d s)\n' "$status" "$((SECONDS - begin))"
     # The lines that say what broke, wherever they are, and then the end.
-    grep -nE '(^|[^a-z_])(error|fatal error|ERROR):|^FAILED:|\*\*\*(Failed|Timeout|Exception)' "$log" |
+    grep -nE '(^|[^a-z_])(error|ERROR):|^FAILED:|\*\*\*(Failed|Timeout|Exception)' "$log" |
       head -n 30 | cut -c1-300 | sed 's/^/    /' || true
     printf '    ...\n'
     tail -n "${STEP_TAIL:-25}" "$log" | cut -c1-300 | sed 's/^/    /'
