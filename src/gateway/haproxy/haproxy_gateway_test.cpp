@@ -16,10 +16,15 @@
 
 #include "gateway/haproxy/process.h"
 #include "gateway/haproxy/runtime.h"
-#include "gateway/testing/tiny_http.h"
+#include "posix/testing/tiny_http.h"
 
 namespace neap::gateway {
 namespace {
+
+using posix::free_port;
+using posix::tiny_get;
+using posix::TinyResponse;
+using posix::TinyServer;
 
 using namespace std::chrono_literals;
 

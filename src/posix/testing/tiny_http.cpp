@@ -1,4 +1,4 @@
-#include "gateway/testing/tiny_http.h"
+#include "posix/testing/tiny_http.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 
 #include "core/model/check.h"
 
-namespace neap::gateway {
+namespace neap::posix {
 namespace {
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -20,8 +20,8 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-posix::Fd listen_somewhere() {
-  posix::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Fd listen_somewhere() {
+  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in address = loopback(0);
   NEAP_CHECK(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   NEAP_CHECK(listen(fd.get(), 128) == 0);
@@ -74,29 +74,42 @@ void TinyServer::accept_all() {
 }
 
 void TinyServer::serve(int fd) {
-  const posix::Fd owner(fd);
+  const Fd owner(fd);
   const std::string request = receive_until(fd, "\r\n\r\n");
   if (request.empty()) return;
   const int now = ++at_once_;
   int most = most_at_once_;
   while (now > most && !most_at_once_.compare_exchange_weak(most, now)) {
   }
-  char* rest = nullptr;
-  const long chunks = std::strtol(request.c_str() + request.find('/') + 1, &rest, 10);
-  const long gap_ms = std::strtol(rest + 1, nullptr, 10);
+  const std::size_t from = request.find('/') + 1;
+  if (answer(fd, request.substr(from, request.find(' ', from) - from))) ++served_;
+  --at_once_;
+}
+
+bool TinyServer::answer(int fd, const std::string& path) {
+  const std::string last = path.substr(path.find('/') + 1);
+  if (path.starts_with("status/")) {
+    return send_all(fd, "HTTP/1.1 " + last + " As asked\r\nContent-Length: 0\r\n\r\n");
+  }
+  if (path == "hang") {
+    char ignored = 0;
+    return recv(fd, &ignored, 1, 0) > 0;
+  }
+  const bool cut = path.starts_with("cut/");
+  const long chunks = std::strtol(cut ? last.c_str() : path.c_str(), nullptr, 10);
+  const long gap_ms = cut ? 0 : std::strtol(last.c_str(), nullptr, 10);
   bool sent = send_all(fd,
-                       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
-                       "Connection: close\r\n\r\n");
+                       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                       "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
   for (long i = 0; i < chunks && sent && !closing_; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(gap_ms));
     sent = send_all(fd, "9\r\ndata: x\n\n\r\n");
   }
-  if (sent && !closing_ && send_all(fd, "0\r\n\r\n")) ++served_;
-  --at_once_;
+  return sent && !cut && !closing_ && send_all(fd, "0\r\n\r\n");
 }
 
 TinyResponse tiny_get(std::uint16_t port, const std::string& path) {
-  const posix::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{.tv_sec = 20, .tv_usec = 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   const sockaddr_in address = loopback(port);
@@ -121,8 +134,8 @@ TinyResponse tiny_get(std::uint16_t port, const std::string& path) {
 }
 
 std::uint16_t free_port() {
-  const posix::Fd fd = listen_somewhere();
+  const Fd fd = listen_somewhere();
   return port_of(fd.get());
 }
 
-}  // namespace neap::gateway
+}  // namespace neap::posix

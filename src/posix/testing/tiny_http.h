@@ -11,9 +11,13 @@
 
 #include "posix/fd.h"
 
-namespace neap::gateway {
+namespace neap::posix {
 
-// GET /CHUNKS/GAP_MS answers with that many chunks ("data: x"), the gap before each.
+// Answers by path, whatever the method:
+//   /CHUNKS/GAP_MS  that many server-sent events ("data: x"), the gap before each
+//   /cut/CHUNKS     as many events, then the connection breaks
+//   /status/CODE    that status, an empty body
+//   /hang           nothing
 class TinyServer {
  public:
   TinyServer();
@@ -28,8 +32,9 @@ class TinyServer {
  private:
   void accept_all();
   void serve(int fd);
+  bool answer(int fd, const std::string& path);
 
-  posix::Fd listener_;
+  Fd listener_;
   std::uint16_t port_ = 0;
   std::atomic<int> served_ = 0;
   std::atomic<int> at_once_ = 0;
@@ -50,4 +55,4 @@ struct TinyResponse {
 // A port that was free a moment ago.
 [[nodiscard]] std::uint16_t free_port();
 
-}  // namespace neap::gateway
+}  // namespace neap::posix
