@@ -250,7 +250,23 @@ Result<UsageReport> FakeControl::usage() {
   return report;
 }
 
-Result<VersionInfo> FakeControl::version() { return VersionInfo{"0.1.0", "abc", "1"}; }
+Result<UsageReport> FakeControl::usage() {
+  const std::lock_guard lock(mutex_);
+  UsageReport report;
+  report.pool = pool();
+  report.provisioned = "100";
+  report.categories = {{"useful", "60"}, {"idle", "40"}};
+  report.effective_utilisation_ppm = 600'000;
+  report.tasks = 3;
+  report.mean_wait_us = 1'500'000;
+  return report;
+}
+
+Result<VersionInfo> FakeControl::version() { VersionInfo info;
+  info.version = "0.1.0";
+  info.commit = "abc";
+  info.schema = "1";
+  return info; }
 
 Result<std::vector<DoctorCheck>> FakeControl::doctor() {
   return std::vector<DoctorCheck>{{"journal", "ok", "writes in 1 ms", ""}};

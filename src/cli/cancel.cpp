@@ -1,0 +1,24 @@
+#include "cli/verbs.h"
+
+namespace neap::cli {
+
+int cancel(const Context& context, const CancelOptions& options) {
+  auto client = context.client();
+  if (!client) return context.failed(client.error());
+  int code = 0;
+  for (const std::string& name : options.names) {
+    auto done = client->remove("/v1/tasks/" + part(name));
+    if (!done && done.error().code == ErrorCode::not_found) {
+      auto service = client->remove("/v1/services/" + part(name));
+      if (service || service.error().code != ErrorCode::not_found) done = std::move(service);
+    }
+    if (done) {
+      context.terminal().line(name + " will stop");
+    } else {
+      code = context.failed(done.error());
+    }
+  }
+  return code;
+}
+
+}  // namespace neap::cli

@@ -1,0 +1,263 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "cli/context.h"
+#include "cli/verbs.h"
+
+// The only file that knows CLI11. A verb's options live as long as the parse: the callback of
+// the verb that was given is kept and called after it.
+namespace neap::cli {
+
+namespace {
+
+constexpr int usage_exit = 2;
+using Act = std::function<int(const Context&)>;
+
+class CommandLine {
+ public:
+  CommandLine(const Program& program, Terminal& terminal) : program_(program), terminal_(terminal) {
+    app_.require_subcommand(1);
+    app_.set_help_all_flag("--help-all", "Help of all verbs");
+    app_.fallthrough();
+    app_.add_option("--socket", reach_.socket, "UNIX socket of the daemon");
+    app_.add_option("--url", reach_.url, "The daemon over TCP, such as http://127.0.0.1:7433");
+    app_.add_option("--token-file", reach_.token_file, "File with the token for --url");
+    app_.footer(
+        "Without --socket or --url: NEAP_SOCKET_API, NEAP_URL with NEAP_TOKEN_FILE, else the\n"
+        "default socket. NO_COLOR turns colours off. More: docs/operators/cli.md");
+    add_setup();
+    add_work();
+    add_looking();
+    add_pool();
+  }
+
+  int run(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      std::ostringstream out;
+      std::ostringstream err;
+      const int code = app_.exit(error, out, err);
+      terminal_.write(out.str());
+      if (!err.str().empty()) terminal_.complain(trimmed(err.str()));
+      return code == 0 ? 0 : usage_exit;
+    }
+    return act_(Context(terminal_, reach_));
+  }
+
+ private:
+  static std::string trimmed(std::string text) {
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
+
+  // A verb with options of its own.
+  template <class Options>
+  CLI::App* verb(const std::string& name, const std::string& about, std::shared_ptr<Options>& into,
+                 int (*act)(const Context&, const Options&)) {
+    into = std::make_shared<Options>();
+    CLI::App* app = app_.add_subcommand(name, about);
+    app->callback([this, into, act] {
+      act_ = [into, act](const Context& context) { return act(context, *into); };
+    });
+    return app;
+  }
+
+  static void add_json(CLI::App* app, bool& into) {
+    app->add_flag("--json", into, "Print the answer as JSON");
+  }
+
+  void add_setup() {
+    std::shared_ptr<InitOptions> init_options;
+    CLI::App* app =
+        verb("init", "Write a commented pool file for this machine", init_options, &init);
+    app->add_option("file", init_options->file, "Where to")->capture_default_str();
+    app->add_option("--gpus", init_options->gpus, "Simulate this many devices")
+        ->check(CLI::Range(1, 64));
+
+    std::shared_ptr<Listing> doctor_options;
+    app = verb("doctor", "Check what the machine offers, with a remedy each", doctor_options,
+               &doctor);
+    add_json(app, doctor_options->json);
+
+    auto serve_options = std::make_shared<ServeOptions>();
+    app = app_.add_subcommand("serve", "Run the daemon");
+    app->add_option("pool_file", serve_options->pool_file, "The pool file")->required();
+    app->add_option("--state-dir", serve_options->state_dir, "State folder, instead of the file's");
+    app->callback([this, serve_options] {
+      act_ = [this, serve_options](const Context&) {
+        serve_options->socket = reach_.socket;
+        return program_.serve(*serve_options);
+      };
+    });
+
+    auto state_dir = std::make_shared<std::string>();
+    app = app_.add_subcommand("verify", "Replay the journal of a state folder and compare");
+    app->add_option("state_dir", *state_dir, "The state folder")->required();
+    app->callback([this, state_dir] {
+      act_ = [this, state_dir](const Context&) { return program_.verify_journal(*state_dir); };
+    });
+    if (program_.demo) add_demo();
+    add_about();
+  }
+
+  void add_demo() {
+    CLI::App* app = app_.add_subcommand("demo", "Show the pool at work on this machine");
+    app->prefix_command();
+    app->callback([this, app] {
+      act_ = [this, app](const Context&) { return program_.demo(app->remaining()); };
+    });
+  }
+
+  void add_about() {
+    std::shared_ptr<VersionOptions> version_options;
+    CLI::App* app =
+        verb("version", "Versions of this program and of the daemon", version_options, &version);
+    version_options->own = program_.version;
+    add_json(app, version_options->json);
+
+    auto shell = std::make_shared<std::string>();
+    app = app_.add_subcommand("completion", "Print the completion of a shell");
+    app->add_option("shell", *shell, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    app->callback([this, shell] {
+      act_ = [this, shell](const Context& context) { return completion(context, *shell, verbs()); };
+    });
+  }
+
+  void add_work() {
+    std::shared_ptr<SubmitOptions> submit_options;
+    CLI::App* app = verb("submit", "Submit task files", submit_options, &submit);
+    app->add_option("files", submit_options->files, "Task files; - is standard input")->required();
+    add_json(app, submit_options->json);
+
+    std::shared_ptr<RunOptions> run_options;
+    app = verb(
+        "run",
+        "Submit a command, follow it, end with its exit code: neap run [OPTIONS] -- command...",
+        run_options, &cli::run);
+    RunOptions& o = *run_options;
+    app->add_option("--name", o.name, "Name of the task; made from the program's without");
+    app->add_option("--tier", o.tier, "A tier of the pool");
+    app->add_option("--team", o.team, "Who pays");
+    app->add_option("--kind", o.kind, "training or interactive");
+    app->add_option("--gpus", o.gpus, "Devices")
+        ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
+    app->add_option("--memory", o.memory, "Memory of each device, such as 16GiB");
+    app->add_option("--compute", o.compute, "Compute of each device, such as 60%");
+    app->add_option("--checkpoint", o.checkpoint, "Contract: sdk or signals; may be repeated")
+        ->allow_extra_args(false);
+    app->add_option("--env", o.env, "NAME=value; may be repeated")->allow_extra_args(false);
+    app->add_option("command", o.command, "-- the program and its arguments")->required();
+
+    std::shared_ptr<CancelOptions> cancel_options;
+    app = verb("cancel", "Stop tasks and services", cancel_options, &cancel);
+    app->add_option("names", cancel_options->names, "Names or ids")->required();
+
+    std::shared_ptr<ScaleOptions> scale_options;
+    app = verb("scale", "Change the bounds of a service's replicas", scale_options, &scale);
+    app->add_option("service", scale_options->name, "The service")->required();
+    app->add_option("replicas", scale_options->replicas, "Both bounds")
+        ->check(CLI::Range(1, 10'000));
+    app->add_option("--min", scale_options->min, "At least")->check(CLI::Range(0, 10'000));
+    app->add_option("--max", scale_options->max, "At most")->check(CLI::Range(1, 10'000));
+  }
+
+  void add_looking() {
+    std::shared_ptr<PsOptions> ps_options;
+    CLI::App* app = verb("ps", "List tasks and services", ps_options, &ps);
+    app->add_flag("-a,--all", ps_options->all, "Ended tasks too");
+    app->add_flag("--services", ps_options->services, "Services alone");
+    app->add_flag("--names", ps_options->names, "Names alone, one a line");
+    add_json(app, ps_options->json);
+
+    std::shared_ptr<NamedOptions> describe_options;
+    app = verb("describe", "All about a task or service, with its trail", describe_options,
+               &describe);
+    app->add_option("name", describe_options->name, "Name or id")->required();
+    add_json(app, describe_options->json);
+
+    std::shared_ptr<NamedOptions> why_options;
+    app = verb("why", "Why a task waits, and what would start it", why_options, &why);
+    app->add_option("task", why_options->name, "Name or id")->required();
+    add_json(app, why_options->json);
+
+    std::shared_ptr<LogsOptions> logs_options;
+    app = verb("logs", "Print what a task has written", logs_options, &logs);
+    app->add_option("task", logs_options->name, "Name or id")->required();
+    app->add_flag("-f,--follow", logs_options->follow, "Go on until the task has ended");
+    app->add_option("-n,--lines", logs_options->lines, "The last lines, of the last 256 KiB")
+        ->check(CLI::Range(0, 1'000'000));
+
+    std::shared_ptr<EventsOptions> events_options;
+    app = verb("events", "Print what has happened", events_options, &events);
+    app->add_flag("-f,--follow", events_options->follow, "Go on with what happens");
+    app->add_option("--after", events_options->after, "Begin after this sequence number")
+        ->check(CLI::NonNegativeNumber);
+    app->add_option("--limit", events_options->limit, "At most so many, without -f")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    add_json(app, events_options->json);
+  }
+
+  void add_pool() {
+    std::shared_ptr<PauseOptions> pause_options;
+    CLI::App* app =
+        verb("pause", "Freeze preemption and scaling; what runs goes on", pause_options, &pause);
+    app->add_option("--reason", pause_options->reason, "For the record");
+
+    app = app_.add_subcommand("resume", "End a pause");
+    app->callback([this] { act_ = [](const Context& context) { return resume(context); }; });
+
+    std::shared_ptr<Listing> gpus_options;
+    app = verb("gpus", "List devices and who holds them", gpus_options, &gpus);
+    add_json(app, gpus_options->json);
+
+    std::shared_ptr<Listing> usage_options;
+    app = verb("usage", "Effective utilisation, waits, and where device time went", usage_options,
+               &usage);
+    add_json(app, usage_options->json);
+  }
+
+  // The verbs and options as they are, so that completion cannot fall behind.
+  [[nodiscard]] std::vector<Verb> verbs() const {
+    const std::vector<std::string> on_tasks = {"describe", "why", "logs", "cancel"};
+    const std::vector<std::string> on_files = {"submit", "serve", "init"};
+    std::vector<Verb> all;
+    for (const CLI::App* app : app_.get_subcommands([](const CLI::App*) { return true; })) {
+      Verb verb{app->get_name(), {}, false, false};
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) verb.options.push_back("--" + name);
+      }
+      verb.takes_task = std::find(on_tasks.begin(), on_tasks.end(), verb.name) != on_tasks.end();
+      verb.takes_file = std::find(on_files.begin(), on_files.end(), verb.name) != on_files.end();
+      all.push_back(std::move(verb));
+    }
+    return all;
+  }
+
+  const Program& program_;
+  Terminal& terminal_;
+  CLI::App app_{"neap: one pool of GPUs that training and inference share", "neap"};
+  Reach reach_;
+  Act act_;
+};
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, const Program& program,
+                     Terminal& terminal) {
+  const int code = CommandLine(program, terminal).run(argc, argv);
+  terminal.flush();
+  return code;
+}
+
+}  // namespace neap::cli

@@ -1,0 +1,101 @@
+#include "cli/format.h"
+
+#include <cstdio>
+#include <ctime>
+
+namespace neap::cli {
+
+namespace {
+
+std::string two_digits(std::int64_t value) {
+  return (value < 10 ? "0" : "") + std::to_string(value);
+}
+
+std::string plural(std::int64_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string length_text(std::int64_t us) {
+  constexpr std::int64_t second = 1'000'000;
+  constexpr std::int64_t minute = 60 * second;
+  constexpr std::int64_t hour = 60 * minute;
+  constexpr std::int64_t day = 24 * hour;
+  if (us < 0) return "-" + length_text(-us);
+  if (us < second) return std::to_string(us / 1000) + "ms";
+  if (us < minute) return std::to_string(us / second) + "s";
+  if (us < hour) return std::to_string(us / minute) + "min";
+  if (us < day) return std::to_string(us / hour) + "h" + two_digits(us % hour / minute);
+  return std::to_string(us / day) + "d" + two_digits(us % day / hour) + "h";
+}
+
+std::string memory_text(std::int64_t mib) {
+  if (mib != 0 && mib % 1024 == 0) return std::to_string(mib / 1024) + "GiB";
+  return std::to_string(mib) + "MiB";
+}
+
+std::string part_text(std::int64_t ppm) {
+  std::string text = std::to_string(ppm / 10'000);
+  const std::int64_t tenths = ppm / 1000 % 10;
+  if (tenths != 0) text += "." + std::to_string(tenths);
+  return text + "%";
+}
+
+std::string moment_text(std::int64_t us) {
+  const std::time_t at = static_cast<std::time_t>(us / 1'000'000);
+  std::tm parts{};
+  ::localtime_r(&at, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+std::string request_text(const Value& task) {
+  std::string text = std::to_string(task.number_at("gpus"));
+  const std::int64_t compute = task.number_at("compute_milli", 1000);
+  if (compute >= 1000) return text;
+  text += " x " + part_text(compute * 1000);
+  const std::int64_t memory = task.number_at("memory_mib");
+  return memory > 0 ? text + " " + memory_text(memory) : text;
+}
+
+Colour colour_of(const std::string& state) {
+  if (state == "running" || state == "ready" || state == "usable" || state == "ok" ||
+      state == "met") {
+    return Colour::good;
+  }
+  if (state == "failed" || state == "lost" || state == "refused" || state == "unhealthy") {
+    return Colour::bad;
+  }
+  if (state == "finished" || state == "cancelled") return Colour::faint;
+  return Colour::warning;
+}
+
+void print_pool(Terminal& terminal, const Value& pool) {
+  std::string line = plural(pool.number_at("devices_usable"), "device");
+  if (pool.number_at("devices_usable") != pool.number_at("devices_total")) {
+    line += " of " + std::to_string(pool.number_at("devices_total"));
+  }
+  if (!pool.text_at("device_source").empty()) line += " (" + pool.text_at("device_source") + ")";
+  line += ", guard " + std::to_string(pool.number_at("devices_guard")) + ", buffer " +
+          std::to_string(pool.number_at("devices_buffer")) + "; " +
+          plural(pool.number_at("tasks_running"), "task") + " running, " +
+          std::to_string(pool.number_at("tasks_waiting")) + " waiting";
+  terminal.line(terminal.painted(line, Colour::faint));
+  if (pool.true_at("paused")) {
+    std::string paused = "PAUSED by " + harmless(pool.text_at("paused_by"));
+    const std::int64_t since = pool.number_at("paused_since_us", -1);
+    if (since >= 0) paused += " since " + moment_text(since);
+    terminal.line(terminal.painted(
+        paused + ": nothing is preempted or scaled; `neap resume` ends it", Colour::warning));
+  }
+  for (const Value& condition : pool.list_at("conditions")) {
+    terminal.line(terminal.painted(
+        "warning: " + condition.text_at("name") + ": " + harmless(condition.text_at("message")),
+        Colour::warning));
+  }
+  terminal.line("");
+}
+
+}  // namespace neap::cli

@@ -1,0 +1,23 @@
+// Numbers of the API as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/terminal.h"
+#include "cli/value.h"
+
+namespace neap::cli {
+
+[[nodiscard]] std::string length_text(std::int64_t us);   // "350ms", "42s", "3min", "2h05", "4d"
+[[nodiscard]] std::string memory_text(std::int64_t mib);  // "16GiB", "512MiB"
+[[nodiscard]] std::string part_text(std::int64_t ppm);    // "62.5%"
+[[nodiscard]] std::string moment_text(std::int64_t us);   // local time
+// "2" whole devices, "2 x 60% 16GiB" parts of devices.
+[[nodiscard]] std::string request_text(const Value& task);
+[[nodiscard]] Colour colour_of(const std::string& state);
+
+// The lines above every listing: the pool in one line, whether it is paused, its conditions.
+void print_pool(Terminal& terminal, const Value& pool);
+
+}  // namespace neap::cli

@@ -1,0 +1,108 @@
+#include "cli/format.h"
+#include "cli/verbs.h"
+
+namespace neap::cli {
+
+namespace {
+
+bool ended(const Value& task) {
+  const std::string& state = task.text_at("state");
+  return state == "finished" || state == "failed" || state == "cancelled" || state == "refused" ||
+         state == "lost";
+}
+
+std::string where_text(const Value& task) {
+  const auto& devices = task.list_at("devices");
+  if (devices.empty()) {
+    const std::int64_t place = task.number_at("place", -1);
+    return place > 0 ? "queue " + std::to_string(place) : "";
+  }
+  return task.text_at("node") + ":" + std::to_string(devices.size());
+}
+
+std::string age_text(const Value& task, std::int64_t now) {
+  const std::int64_t since = task.number_at("submitted_us", -1);
+  return since < 0 ? "" : length_text(now - since);
+}
+
+void print_tasks(const Context& context, const Value& listing, const PsOptions& options) {
+  const std::int64_t now = listing.at("pool").number_at("now_us");
+  Table table({"NAME", "ID", "KIND", "STATE", "TIER", "GPUS", "WHERE", "AGE", "PREEMPTED", "WHY"});
+  for (const Value& task : listing.list_at("tasks")) {
+    if (!options.all && ended(task)) continue;
+    table.add({{task.text_at("name")},
+               {std::to_string(task.number_at("id"))},
+               {task.text_at("kind")},
+               {task.text_at("state"), colour_of(task.text_at("state"))},
+               {task.text_at("tier")},
+               {request_text(task)},
+               {where_text(task)},
+               {age_text(task, now)},
+               {std::to_string(task.number_at("preemptions"))},
+               {task.text_at("reason")}});
+  }
+  if (table.empty()) {
+    context.terminal().line(options.all ? "no tasks" : "no live tasks; --all shows ended ones");
+  } else {
+    table.print(context.terminal());
+  }
+}
+
+void print_services(const Context& context, const Value& listing) {
+  Table table({"SERVICE", "STATE", "TIER", "READY", "WANTED", "BOUNDS", "USE", "ADDRESS", "WHY"});
+  for (const Value& service : listing.list_at("services")) {
+    const std::int64_t use = service.number_at("utilisation_ppm", -1);
+    table.add({{service.text_at("name")},
+               {service.text_at("state"), colour_of(service.text_at("state"))},
+               {service.text_at("tier")},
+               {std::to_string(service.number_at("replicas_ready"))},
+               {std::to_string(service.number_at("replicas_wanted"))},
+               {std::to_string(service.number_at("replicas_min")) + ".." +
+                std::to_string(service.number_at("replicas_max"))},
+               {use < 0 ? "unknown" : part_text(use)},
+               {service.text_at("address")},
+               {service.text_at("reason")}});
+  }
+  if (table.empty()) {
+    context.terminal().line("no services");
+  } else {
+    table.print(context.terminal());
+  }
+}
+
+int print_names(const Context& context, const Value& listing, const char* member) {
+  for (const Value& row : listing.list_at(member)) {
+    if (!ended(row)) context.terminal().line(row.text_at("name"));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int ps(const Context& context, const PsOptions& options) {
+  std::string body;
+  const auto listing = context.get(options.services ? "/v1/services" : "/v1/tasks", &body);
+  if (!listing) return context.failed(listing.error());
+  if (options.json) {
+    context.terminal().line(body);
+    return 0;
+  }
+  if (options.names) {
+    return print_names(context, *listing, options.services ? "services" : "tasks");
+  }
+  print_pool(context.terminal(), listing->at("pool"));
+  if (options.services) {
+    print_services(context, *listing);
+    return 0;
+  }
+  print_tasks(context, *listing, options);
+  const auto services = context.get("/v1/services");
+  if (!services) return context.failed(services.error());
+  if (!services->list_at("services").empty()) {
+    context.terminal().line("");
+    print_services(context, *services);
+  }
+  return 0;
+}
+
+}  // namespace neap::cli

@@ -1,0 +1,31 @@
+#include <filesystem>
+
+#include "cli/verbs.h"
+#include "config/text.h"
+
+namespace neap::cli {
+
+int submit(const Context& context, const SubmitOptions& options) {
+  auto client = context.client();
+  if (!client) return context.failed(client.error());
+  std::error_code ignored;
+  const std::string workdir = std::filesystem::current_path(ignored).string();
+  for (const std::string& file : options.files) {
+    const auto text = config::read_file(file);
+    if (!text) return context.failed(text.error());
+    const auto answer = client->post(
+        "/v1/tasks", json_object({{"file", file}, {"text", *text}, {"workdir", workdir}}));
+    if (!answer) return context.failed(answer.error());
+    if (options.json) {
+      context.terminal().line(*answer);
+      continue;
+    }
+    const auto made = Value::parse(*answer);
+    if (!made) return context.failed(made.error());
+    context.terminal().line(made->text_at("name") + " submitted, id " +
+                            std::to_string(made->number_at("id")));
+  }
+  return 0;
+}
+
+}  // namespace neap::cli

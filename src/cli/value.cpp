@@ -1,0 +1,77 @@
+#include "cli/value.h"
+
+#include <nlohmann/json.hpp>
+
+namespace neap::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Value from(const Json& json) {
+  Value value;
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      value.kind = Value::Kind::truth;
+      value.number = json.get<bool>() ? 1 : 0;
+      break;
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+    case Json::value_t::number_float:
+      value.kind = Value::Kind::number;
+      value.number = json.get<std::int64_t>();
+      break;
+    case Json::value_t::string:
+      value.kind = Value::Kind::text;
+      value.text = json.get<std::string>();
+      break;
+    case Json::value_t::array:
+      value.kind = Value::Kind::list;
+      for (const Json& item : json) value.items.push_back(from(item));
+      break;
+    case Json::value_t::object:
+      value.kind = Value::Kind::object;
+      for (const auto& [key, member] : json.items()) value.members.emplace_back(key, from(member));
+      break;
+    default:
+      break;
+  }
+  return value;
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+Result<Value> Value::parse(std::string_view json) {
+  const Json parsed = Json::parse(json, nullptr, false);
+  if (parsed.is_discarded()) {
+    return fail(ErrorCode::internal, "the daemon's answer is not JSON; is it another version?");
+  }
+  return from(parsed);
+}
+
+const Value& Value::at(std::string_view member) const {
+  static const Value nothing;
+  for (const auto& [name, value] : members) {
+    if (name == member) return value;
+  }
+  return nothing;
+}
+
+std::int64_t Value::number_at(std::string_view member, std::int64_t otherwise) const {
+  const Value& found = at(member);
+  return found.kind == Kind::number ? found.number : otherwise;
+}
+
+std::string json_object(const std::vector<std::pair<std::string, std::string>>& members) {
+  Json json = Json::object();
+  for (const auto& [name, value] : members) json[name] = value;
+  return dump(json);
+}
+
+std::string json_text(std::string_view text) { return dump(Json(text)); }
+
+}  // namespace neap::cli

@@ -1,0 +1,47 @@
+// The answers of the daemon as a plain tree, so that one file alone pays for a JSON library.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/model/result.h"
+
+namespace neap::cli {
+
+// A missing member reads as an empty value: a newer daemon may say less or more.
+class Value {
+ public:
+  enum class Kind { null, truth, number, text, list, object };
+
+  // internal, when the daemon's answer is no JSON.
+  [[nodiscard]] static Result<Value> parse(std::string_view json);
+
+  [[nodiscard]] const Value& at(std::string_view member) const;
+  [[nodiscard]] bool is_null() const { return kind == Kind::null; }
+  [[nodiscard]] const std::string& text_at(std::string_view member) const {
+    return at(member).text;
+  }
+  // The number of a member, `otherwise` when it is null or not there.
+  [[nodiscard]] std::int64_t number_at(std::string_view member, std::int64_t otherwise = 0) const;
+  [[nodiscard]] bool true_at(std::string_view member) const { return at(member).number != 0; }
+  [[nodiscard]] const std::vector<Value>& list_at(std::string_view member) const {
+    return at(member).items;
+  }
+
+  Kind kind = Kind::null;
+  std::int64_t number = 0;  // 1 for true
+  std::string text;
+  std::vector<Value> items;
+  std::vector<std::pair<std::string, Value>> members;
+};
+
+// {"name": "value", ...}
+[[nodiscard]] std::string json_object(
+    const std::vector<std::pair<std::string, std::string>>& members);
+// "text" in quotes: valid JSON, and valid YAML.
+[[nodiscard]] std::string json_text(std::string_view text);
+
+}  // namespace neap::cli

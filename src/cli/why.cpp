@@ -1,0 +1,42 @@
+#include "cli/format.h"
+#include "cli/verbs.h"
+
+namespace neap::cli {
+
+int why(const Context& context, const NamedOptions& options) {
+  std::string body;
+  const auto report = context.get("/v1/tasks/" + part(options.name) + "/why", &body);
+  if (!report) return context.failed(report.error());
+  Terminal& terminal = context.terminal();
+  if (options.json) {
+    terminal.line(body);
+    return 0;
+  }
+  print_pool(terminal, report->at("pool"));
+  const Value& task = report->at("task");
+  const std::string& state = task.text_at("state");
+  terminal.line(harmless(task.text_at("name")) + " is " +
+                terminal.painted(state, colour_of(state)) + ": " +
+                harmless(report->text_at("reason")));
+  const std::int64_t place = report->number_at("place", -1);
+  if (place > 0) {
+    terminal.line("place " + std::to_string(place) + " of " +
+                  std::to_string(report->number_at("queue_length")) + " in the queue");
+  }
+  const std::int64_t estimate = report->number_at("estimate_us", -1);
+  if (estimate >= 0) terminal.line("expected to start at " + moment_text(estimate));
+  if (!report->list_at("unblocks").empty()) terminal.line("\nit would start if:");
+  for (const Value& change : report->list_at("unblocks")) {
+    terminal.line("  - " + harmless(change.text));
+  }
+  if (!report->list_at("admission").empty()) terminal.line("\nadmission:");
+  for (const Value& check : report->list_at("admission")) {
+    terminal.line("  " + harmless(check.text_at("name")) + ": " +
+                  terminal.painted(check.text_at("state"), colour_of(check.text_at("state"))) +
+                  (check.text_at("message").empty() ? "" : ", ") +
+                  harmless(check.text_at("message")));
+  }
+  return 0;
+}
+
+}  // namespace neap::cli
