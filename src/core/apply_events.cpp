@@ -59,8 +59,17 @@ class EventApplier {
     });
     std::sort(gone.begin(), gone.end());
     gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
-    for (const TaskId task : gone) {
-      end_by_loss(state_.tasks.at(task), "node " + e.node + " was lost");
+    for (const TaskId member : gone) {
+      TaskState& task = state_.tasks.at(member);
+      if (has_part_on_live_node(task)) {
+        // A gang's other parts run until their end is confirmed; what they hold is not free yet.
+        if (task.stop_reason != StopReason::cancelled) {
+          task.stop_reason = StopReason::device_failed;
+        }
+        index_.agenda.attention.insert(member);
+      } else {
+        end_by_loss(task, "node " + e.node + " was lost");
+      }
     }
   }
 
@@ -77,6 +86,7 @@ class EventApplier {
     const DeviceId id = device_at(e.node, e.index);
     DeviceState& device = state_.devices[id.value];
     device.foreign = e.used;
+    for (const auto& [task, plan] : state_.plans) index_.agenda.plans.insert(task);
     const bool low =
         e.used.value * all_ppm.value < device.memory.value * state_.spec.prefilter.back_below.value;
     if (!device.excluded || !low) {
@@ -214,13 +224,15 @@ class EventApplier {
       if (since_placed.value > 0 && task.seen_restore.value == 0) task.seen_restore = since_placed;
     }
     task.last_step = std::max(task.last_step, e.last);
-    if (e.count > 0) task.restarts = 0;
   }
 
   void operator()(const RequestsServed&) {}
 
   void operator()(const CheckpointDurable& e) {
     TaskState& task = reporter(e.stamp);
+    // Only what is durable is progress: a task that fails at one step for ever replays the steps
+    // before it each time, and must still run out of restarts.
+    if (e.step > task.durable_step || !task.spec.contract.sdk) task.restarts = 0;
     task.durable_step = e.step;
     task.last_step = std::max(task.last_step, e.step);
     task.checkpoint_path = e.path;
@@ -287,6 +299,12 @@ class EventApplier {
     index_.agenda.roles = true;
     refresh_node(id);
     return id;
+  }
+
+  bool has_part_on_live_node(const TaskState& task) const {
+    return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
+      return state_.node(state_.device(slot.device).node).up;
+    });
   }
 
   void touch_nodes(const TaskState& task) {
@@ -401,11 +419,20 @@ class EventApplier {
     } else if (reason == StopReason::preempted || reason == StopReason::guard_restored) {
       count_preemption(task);
       end_allocation(state_, task, Phase::waiting, {});
-    } else if (yielded || reason == StopReason::device_failed) {
+    } else if (reason == StopReason::device_failed || (yielded && made_progress(task))) {
       end_allocation(state_, task, Phase::waiting, {});
+    } else if (yielded) {
+      restart_or_fail(state_, task, "yielded unasked, with nothing new saved");
     } else {
       restart_or_fail(state_, task, e.detail);
     }
+  }
+
+  // Whether this allocation saved anything; a task that reports nothing gets the benefit of the
+  // doubt once it has run for a checkpoint interval.
+  [[nodiscard]] bool made_progress(const TaskState& task) const {
+    if (task.spec.contract.sdk || task.spec.contract.watch) return task.captured > task.started_at;
+    return state_.now - task.started_at >= state_.spec.preempt.checkpoint_interval;
   }
 
   void count_preemption(TaskState& task) {

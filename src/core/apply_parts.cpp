@@ -78,6 +78,8 @@ void vacate(PoolState& state, TaskState& task) {
   }
   leave_plan_of_victim(state, task.id);
   for (const Slot& slot : task.slots) refresh_device(state, slot.device);
+  // A device that training has left can stand in for one of the guard that it still holds.
+  if (is_training(task) && state.index->training_on_guard > 0) state.index->agenda.roles = true;
   state.index->allocations.erase(task.allocation);
   const auto running =
       state.index->running_by_tier.find({task.tier, static_cast<std::uint8_t>(task.purpose)});

@@ -89,8 +89,9 @@ void Decider::attend(const TaskState& task) {
   if (!holds_devices(task.phase) || task.phase == Phase::stopping) return;
   if (task.stop_reason == StopReason::cancelled) {
     stop(task, StopReason::cancelled);
-  } else if (task.stop_reason == StopReason::unhealthy) {
-    stop(task, StopReason::unhealthy);
+  } else if (task.stop_reason == StopReason::unhealthy ||
+             task.stop_reason == StopReason::device_failed) {
+    stop(task, task.stop_reason);
   } else if (task.phase == Phase::yielding && task.yield_mode == ReleaseMode::boundary &&
              !task.spec.contract.sdk && task.captured > task.started_at) {
     // A watched directory: the pool sees the boundary, the task must be told to stop there.
@@ -145,8 +146,10 @@ void Decider::keep_guard() {
   if (agenda.roles) {
     agenda.roles = false;
     Roles roles = assign_roles(state_);
-    if (roles != current_roles(state_)) {
+    const Roles before = current_roles(state_);
+    if (roles != before) {
       emit(RolesAssigned{std::move(roles.guard), std::move(roles.buffer)});
+      for (const DeviceId device : before.guard) withdraw_from(device);
     }
   }
   if (!agenda.guard || state_.pause.active) return;
@@ -172,6 +175,21 @@ void Decider::keep_guard() {
     }
   }
   if (some_stay) emit(PreemptRetryScheduled{ShapeId::none(), now_ + preempt_retry});
+}
+
+// The guard found another device: training that was to leave this one may stay.
+void Decider::withdraw_from(DeviceId device) {
+  if (state_.device(device).role == Role::guard) return;
+  const auto tenants = state_.device(device).tenants;
+  for (const Tenant& tenant : tenants) {
+    const TaskState& task = state_.tasks.at(tenant.task);
+    const bool leaves_for_guard =
+        task.phase == Phase::yielding && task.stop_reason == StopReason::guard_restored;
+    const bool on_guard = std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
+      return state_.device(slot.device).role == Role::guard;
+    });
+    if (leaves_for_guard && !on_guard) emit(YieldWithdrawn{task.id, task.allocation});
+  }
 }
 
 // ---- 5 ---------------------------------------------------------------------------------------
@@ -211,12 +229,26 @@ void Decider::settle_plans() {
   }
 }
 
+namespace {
+// Memory that processes outside the pool took since the plan was made is not there for it.
+bool fits_still(const PoolState& state, const Plan& plan, const Slot& slot) {
+  MiB leaving{0};
+  for (const Victim& victim : plan.victims) {
+    for (const Slot& held : state.tasks.at(victim.task).slots) {
+      if (held.device == slot.device) leaving += held.memory;
+    }
+  }
+  const MiB claimed = std::max(MiB(0), slot.memory - leaving);
+  return free_memory(state, state.device(slot.device)) + claimed + leaving >= slot.memory;
+}
+}  // namespace
+
 void Decider::settle_plan(TaskId id) {
   const Plan& plan = state_.plans.at(id);
   const TaskState& task = state_.tasks.at(id);
   const bool lost_device = std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot& slot) {
     const DeviceState& device = state_.device(slot.device);
-    return !is_usable(state_, device) ||
+    return !is_usable(state_, device) || !fits_still(state_, plan, slot) ||
            (allowed_roles(state_.shape(task.shape)) & role_bit(device.role)) == 0;
   });
   if (lost_device) {

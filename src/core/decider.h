@@ -36,6 +36,7 @@ class Decider {
   void keep_task_deadline(const TaskState& task);
   void attend(const TaskState& task);
   void stop(const TaskState& task, StopReason reason);
+  void withdraw_from(DeviceId device);
   void start(const TaskState& task, std::vector<Slot> slots);
   void drop_plan_of(TaskId task, const std::string& why);
   bool try_preempt(const TaskState& task, int& searches);

@@ -1,11 +1,15 @@
 #include "tests/sim/invariants.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <variant>
 
 #include "core/model/pool_index.h"
 #include "core/rules/explain.h"
 #include "core/rules/place.h"
+#include "tests/sim/trace.h"
 
 namespace neap::sim {
 
@@ -16,11 +20,50 @@ constexpr std::uint64_t reasons_every = 8;
 constexpr std::uint64_t round_trip_every = 128;
 constexpr std::size_t violations_kept = 10;
 
+// The first part of the index that a rebuild makes otherwise.
+std::string timer_difference(const PoolIndex& a, const PoolIndex& b) {
+  const auto text = [](const TimerKey& key) {
+    constexpr std::array kinds{"task", "shape", "device", "guard"};
+    const auto& [at, kind, id] = key;
+    return std::string(kinds[static_cast<std::size_t>(kind)]) + " " + std::to_string(id) + " at " +
+           std::to_string(at.us);
+  };
+  for (const TimerKey& key : a.timers) {
+    if (!b.timers.contains(key)) return "timers: too many: " + text(key);
+  }
+  for (const TimerKey& key : b.timers) {
+    if (!a.timers.contains(key)) return "timers: missing: " + text(key);
+  }
+  return "timers";
+}
+
+std::string index_difference(const PoolState& state) {
+  const PoolState fresh(state);
+  const PoolIndex& a = *state.index;
+  const PoolIndex& b = *fresh.index;
+  if (!(a.device_keys == b.device_keys)) return "device_keys";
+  if (a.usable_shared != b.usable_shared) return "usable_shared";
+  if (a.training_on_guard != b.training_on_guard) return "training_on_guard";
+  if (a.waiting != b.waiting) return "waiting";
+  if (!(a.waiting_shapes == b.waiting_shapes)) return "waiting_shapes";
+  if (a.timers != b.timers) return timer_difference(a, b);
+  if (a.task_names != b.task_names) return "task_names";
+  if (a.service_names != b.service_names) return "service_names";
+  if (a.allocations != b.allocations) return "allocations";
+  if (a.plan_of_victim != b.plan_of_victim) return "plan_of_victim";
+  if (a.ended != b.ended) return "ended";
+  if (a.running_by_tier != b.running_by_tier) return "running_by_tier";
+  return "models or devices";
+}
+
 struct Sum {
   std::int64_t share = 0, memory = 0;
 };
 
 }  // namespace
+
+Invariants::Invariants(const simulated::Machines& machines)
+    : machines_(machines), traced_(std::getenv("NEAP_SIM_TRACE") != nullptr) {}
 
 std::string Invariants::text_of(const TaskState& task) {
   return "task " + std::to_string(task.id.value) + " (" + task.spec.name + ", " +
@@ -39,10 +82,12 @@ void Invariants::stepped(const PoolState& state, Time now, const Event& event,
   ++checked_;
   apply(second_, now, event);
   sequence_ = second_.sequence;
+  if (traced_) std::fputs(trace_line(now, sequence_, event).c_str(), stdout);
   for (const Decision& decision : result.decisions) {
+    ++sequence_;
+    if (traced_) std::fputs(trace_line(now, sequence_, decision).c_str(), stdout);
     std::visit([&](const auto& d) { check(d); }, decision);
     apply(second_, now, decision);
-    sequence_ = second_.sequence;
   }
   check_devices(state);
   check_processes(state);
@@ -250,7 +295,9 @@ void Invariants::check_round_trip(const PoolState& state) {
     return;
   }
   check_same(state, *back, "its snapshot");
-  if (!index_is_current(state)) violated("the index is another one than a rebuilt one");
+  if (!index_is_current(state)) {
+    violated("the index is another one than a rebuilt one: ", index_difference(state));
+  }
 }
 
 }  // namespace neap::sim

@@ -15,7 +15,7 @@ namespace neap::sim {
 
 class Invariants : public LoopObserver {
  public:
-  explicit Invariants(const simulated::Machines& machines) : machines_(machines) {}
+  explicit Invariants(const simulated::Machines& machines);
 
   void stepped(const PoolState& state, Time now, const Event& event,
                const StepResult& result) override;
@@ -66,6 +66,7 @@ class Invariants : public LoopObserver {
   void check_room(const PreemptionPlanned& d);
 
   const simulated::Machines& machines_;
+  bool traced_ = false;
   PoolState second_;
   Time now_;
   std::uint64_t sequence_ = 0;

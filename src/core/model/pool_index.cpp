@@ -110,8 +110,13 @@ void refresh_device(PoolState& state, DeviceId id) {
   if (now.partial) add_to_partial(model, now, id);
   const bool gained = (now.usable && !old.usable) || now.share > old.share ||
                       now.memory > old.memory || now.role != old.role;
+  const bool lost = old.usable && !now.usable;
   old = now;
-  if (gained) mark_waiting(state);
+  if (gained) {
+    mark_waiting(state);
+  } else if (lost) {
+    for (const auto& [task, plan] : state.plans) index.agenda.plans.insert(task);
+  }
 }
 
 void mark_waiting(PoolState& state) {
