@@ -226,10 +226,11 @@ class EventChecker {
                         ".\" are those of the replicas of that service",
                     "name");
     }
-    for (const auto& [other, id] : state_.index->task_names) {
-      if (other.size() > name.size() && other[name.size()] == '.' && other.starts_with(name) &&
-          !state_.tasks.at(id).service.valid()) {
-        return refuse(ErrorCode::conflict, "task " + other + " has a replica's name of " + name,
+    const auto& names = state_.index->task_names;
+    for (auto at = names.lower_bound(name + "."); at != names.end(); ++at) {
+      if (!at->first.starts_with(name + ".")) break;
+      if (!state_.tasks.at(at->second).service.valid()) {
+        return refuse(ErrorCode::conflict, "task " + at->first + " has a replica's name of " + name,
                       "name");
       }
     }

@@ -1,5 +1,7 @@
 #include "daemon/daemon.h"
 
+#include <fmt/format.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
 #include <csignal>
@@ -111,7 +113,7 @@ Result<FoundDevices> find_devices(const config::PoolFile& file) {
     case config::DeviceSource::automatic:
       source = device::nvml_source();
       if (auto real = source->discover(); !real) {
-        log_info("devices are simulated: {}", real.error().message);
+        log_info(fmt::format("devices are simulated: {}", real.error().message));
         source = simulated();
       }
       break;
@@ -228,7 +230,7 @@ class Daemon {
     journal_path_ = file.state_dir + "/journal.db";
     journal::Callbacks callbacks;
     callbacks.on_failure = [this](const Error& error) {
-      log_error("the journal cannot be written, stopping: {}", to_string(error));
+      log_error(fmt::format("the journal cannot be written, stopping: {}", to_string(error)));
       failure_ = error;
       loop_->stop();
     };
@@ -238,8 +240,9 @@ class Daemon {
     auto recovered = recover(journal_path_, ReplayFrom::newest_snapshot);
     if (!recovered) return tl::unexpected(recovered.error());
     if (recovered->state.sequence > 0) {
-      log_info("recovered record {} ({} replayed after the snapshot of {})",
-               recovered->state.sequence, recovered->replayed, recovered->snapshot_sequence);
+      log_info(fmt::format("recovered record {} ({} replayed after the snapshot of {})",
+                           recovered->state.sequence, recovered->replayed,
+                           recovered->snapshot_sequence));
     }
     before_ = recovered->state;
     Outlet outlet;
@@ -264,7 +267,7 @@ class Daemon {
     auto backend = local::LocalBackend::open(
         settings, [this](Event event) { loop_->post(std::move(event)); },
         [](AllocationId allocation, const std::string& note) {
-          log_warning("allocation {}: {}", allocation.value, note);
+          log_warning(fmt::format("allocation {}: {}", allocation.value, note));
         });
     if (!backend) return tl::unexpected(backend.error());
     backend_ = std::move(*backend);
@@ -280,7 +283,7 @@ class Daemon {
           static_cast<std::int64_t>(slice.totals.within_slo), slice.totals.busy_within_slo});
     };
     observer.trouble = [this](std::string detail) {
-      if (!detail.empty()) log_warning("proxy: {}", detail);
+      if (!detail.empty()) log_warning(fmt::format("proxy: {}", detail));
       if (router_) router_->set_trouble(std::move(detail));
     };
     auto gateway = gateway::HaproxyGateway::open(

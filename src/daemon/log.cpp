@@ -17,18 +17,8 @@ spdlog::logger& logger() {
 }
 }  // namespace
 
-void log_line(LogLevel level, std::string_view line) {
-  switch (level) {
-    case LogLevel::info:
-      logger().info("{}", line);
-      break;
-    case LogLevel::warning:
-      logger().warn("{}", line);
-      break;
-    case LogLevel::error:
-      logger().error("{}", line);
-      break;
-  }
-}
+void log_info(std::string_view line) { logger().info("{}", line); }
+void log_warning(std::string_view line) { logger().warn("{}", line); }
+void log_error(std::string_view line) { logger().error("{}", line); }
 
 }  // namespace neap::daemon

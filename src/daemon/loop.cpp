@@ -1,5 +1,7 @@
 #include "daemon/loop.h"
 
+#include <fmt/format.h>
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -192,7 +194,7 @@ bool Loop::apply_event(Time now, Event event, Held& held, StepResult& result) {
     if (held.reply) {
       held.outcome = tl::unexpected(allowed.error());
     } else {
-      log_warning("dropped {}: {}", name_of(event), to_string(allowed.error()));
+      log_warning(fmt::format("dropped {}: {}", name_of(event), to_string(allowed.error())));
     }
     return false;
   }
@@ -258,7 +260,7 @@ void Loop::keep_journal(Time now) {
     const std::string blob = encode_checkpoint(state_, books_);
     const auto bytes = as_bytes(blob);
     if (auto taken = journal_.snapshot({bytes.begin(), bytes.end()}); !taken) {
-      log_warning("no snapshot: {}", to_string(taken.error()));
+      log_warning(fmt::format("no snapshot: {}", to_string(taken.error())));
     }
     last_snapshot_ = state_.sequence;
   }
@@ -268,10 +270,10 @@ void Loop::keep_journal(Time now) {
     const std::string blob = balances.take();
     const auto bytes = as_bytes(blob);
     if (auto sealed = journal_.seal({bytes.begin(), bytes.end()}); !sealed) {
-      log_warning("segment not sealed: {}", to_string(sealed.error()));
+      log_warning(fmt::format("segment not sealed: {}", to_string(sealed.error())));
     }
     if (auto dropped = journal_.drop_raw_before(now - options_.retention); !dropped) {
-      log_warning("old segments kept: {}", to_string(dropped.error()));
+      log_warning(fmt::format("old segments kept: {}", to_string(dropped.error())));
     }
     last_seal_ = now;
   }

@@ -1,5 +1,7 @@
 #include "daemon/recovery.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "core/engine.h"
@@ -58,7 +60,8 @@ Result<Recovered> recover(const std::string& journal_path, ReplayFrom from) {
   if (from == ReplayFrom::newest_snapshot) {
     auto loaded = reader->load_snapshot();
     if (!loaded) return tl::unexpected(loaded.error());
-    for (const std::string& why : loaded->rejected) log_warning("snapshot passed over: {}", why);
+    for (const std::string& why : loaded->rejected)
+      log_warning(fmt::format("snapshot passed over: {}", why));
     if (loaded->snapshot) {
       auto restored = decode_checkpoint(as_text(loaded->snapshot->blob));
       if (!restored) return tl::unexpected(restored.error());

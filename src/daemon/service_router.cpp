@@ -1,5 +1,7 @@
 #include "daemon/service_router.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <nlohmann/json.hpp>
@@ -14,7 +16,7 @@ namespace {
 
 gateway::Gateway::Done report_failure(std::string what) {
   return [what = std::move(what)](Result<void> done) {
-    if (!done) log_warning("{}: {}", what, to_string(done.error()));
+    if (!done) log_warning(fmt::format("{}: {}", what, to_string(done.error())));
   };
 }
 
@@ -65,7 +67,7 @@ void ServiceRouter::ensure(const ServiceState& service) {
 void ServiceRouter::add(const PoolState& state, const TaskState& task) {
   const auto port = ports_.port_of(task.allocation);
   if (!port) {
-    log_warning("replica {} has no known port and gets no requests", task.spec.name);
+    log_warning(fmt::format("replica {} has no known port and gets no requests", task.spec.name));
     return;
   }
   const ServiceSpec& spec = state.service(task.service).spec;

@@ -5,6 +5,7 @@
 #include "core/model/pool_index.h"
 #include "core/rules/admit.h"
 #include "core/rules/explain.h"
+#include "core/what_if.h"
 #include "daemon/narrate.h"
 
 #ifndef NEAP_VERSION

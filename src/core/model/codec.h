@@ -51,6 +51,7 @@ class Encoder {
   void put(Id<Tag, Rep> id) {
     put_unsigned(static_cast<std::uint64_t>(static_cast<Rep>(id.value + 1)));
   }
+  // tidy-allow(boolean-parameter): a value to write, not a switch
   void put(bool b) { out_.push_back(b ? 1 : 0); }
   void put(std::string_view s);
   void put(const std::string& s) { put(std::string_view(s)); }

@@ -68,7 +68,7 @@ struct PoolIndex {
   std::set<TimerKey> timers;
   std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
-  std::unordered_map<std::string, TaskId> task_names;        // not ended
+  std::map<std::string, TaskId, std::less<>> task_names;     // not ended
   std::unordered_map<std::string, ServiceId> service_names;  // not removed
   std::unordered_map<std::string, NodeId> node_names;
   std::unordered_map<AllocationId, TaskId> allocations;  // holding devices
