@@ -10,8 +10,8 @@ namespace {
 constexpr std::int64_t whole = whole_device.value;
 
 std::size_t idle_index(const DeviceBook& device, const NodeBook& node) {
-  if (!device.healthy || device.excluded || node.use == NodeUse::closed) return 3;  // fault
-  if (device.guard) return 0;                                                       // guard_idle
+  if (!device.healthy || device.excluded || node.use != NodeUse::open) return 3;  // fault
+  if (device.guard) return 0;                                                     // guard_idle
   return device.used_milli > 0 ? 1 : 2;  // fragmented_idle : free
 }
 
@@ -49,10 +49,7 @@ void Books::add_node(const NodeSpec& spec) {
   }
 }
 
-void Books::open_node(NodeId id) { recount_node(id, NodeUse::open); }
-void Books::close_node(NodeId id) { recount_node(id, NodeUse::closed); }
-
-void Books::recount_node(NodeId id, NodeUse use) {
+void Books::set_node(NodeId id, NodeUse use) {
   NodeBook& node = s_.nodes[id.value];
   for (std::uint32_t i = 0; i < node.count; ++i) count_idle(s_.devices[node.first.value + i], -1);
   node.use = use;

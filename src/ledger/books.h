@@ -14,8 +14,8 @@ class Books {
   void advance(Time now);
 
   void add_node(const NodeSpec& spec);
-  void open_node(NodeId node);
-  void close_node(NodeId node);  // unreachable or lost: what is free there cannot be used
+  // Where a node is not open, what is free there cannot be used.
+  void set_node(NodeId node, NodeUse use);
   [[nodiscard]] NodeId node_named(const std::string& name) const;
   // Applies `change` to a device and moves its idle share to the category it now belongs to.
   template <class Change>
@@ -49,7 +49,6 @@ class Books {
   }
 
  private:
-  void recount_node(NodeId node, NodeUse use);
   void count_idle(const DeviceBook& device, std::int64_t sign);
   void book(const AllocationBook& allocation, const Settled& settled, Time before);
   void charge(TaskBook& task, const AllocationBook& allocation, const Settled& settled);

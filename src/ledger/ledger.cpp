@@ -24,17 +24,20 @@ class EventBooker {
   void operator()(const NodeJoined& e) {
     const NodeId known = books_.node_named(e.spec.name);
     if (known.valid()) {
-      books_.open_node(known);
+      books_.set_node(known, NodeUse::open);
     } else {
       books_.add_node(e.spec);
     }
   }
 
-  void operator()(const NodeUnreachable& e) { books_.close_node(node(e.node)); }
+  void operator()(const NodeUnreachable& e) {
+    const NodeId id = node(e.node);
+    if (s_.nodes[id.value].use == NodeUse::open) books_.set_node(id, NodeUse::unreachable);
+  }
 
   void operator()(const NodeLost& e) {
     const NodeId id = node(e.node);
-    books_.close_node(id);
+    books_.set_node(id, NodeUse::lost);
     std::vector<AllocationId> gone;
     for (std::uint32_t i = 0; i < s_.nodes[id.value].count; ++i) {
       const auto& tenants = s_.devices[s_.nodes[id.value].first.value + i].tenants;
@@ -42,8 +45,10 @@ class EventBooker {
     }
     std::sort(gone.begin(), gone.end());
     gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
-    for (const AllocationId allocation : gone) {
-      end(*books_.find_allocation(allocation), Ending::broken_off, Requeue::yes);
+    for (const AllocationId gone_id : gone) {
+      AllocationBook& allocation = *books_.find_allocation(gone_id);
+      // The other parts of a gang hold what they hold until their end is confirmed.
+      if (!has_part_on_live_node(allocation)) end(allocation, Ending::broken_off, Requeue::yes);
     }
   }
 
@@ -152,6 +157,13 @@ class EventBooker {
     AllocationBook* allocation = books_.find_allocation(id);
     if (allocation == nullptr) return;  // a late word of one that has ended
     visit(*allocation, *books_.find_task(allocation->task));
+  }
+
+  bool has_part_on_live_node(const AllocationBook& allocation) const {
+    return std::any_of(allocation.slots.begin(), allocation.slots.end(), [&](const Slot& slot) {
+      const NodeId on = s_.devices[slot.device.value].node;
+      return s_.nodes[on.value].use != NodeUse::lost;
+    });
   }
 
   NodeId node(const std::string& name) const {

@@ -25,7 +25,7 @@ inline constexpr std::size_t idle_count = 4;
 inline constexpr std::array<Category, idle_count> idle_categories = {
     Category::guard_idle, Category::fragmented_idle, Category::free, Category::fault};
 
-enum class NodeUse : std::uint8_t { open, closed };  // open: up and reachable
+enum class NodeUse : std::uint8_t { open, unreachable, lost };
 
 struct NodeBook {
   std::string name;

@@ -1,6 +1,7 @@
 #include "ledger/testing/random_records.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,6 +66,7 @@ class RandomPool {
       spec.devices.push_back({.uuid = spec.name + std::to_string(i), .model = n == 0 ? "B" : "A"});
     }
     put(Event{NodeJoined{spec}});
+    lost_[static_cast<std::size_t>(n)] = false;
   }
 
   void turn() {
@@ -125,7 +127,7 @@ class RandomPool {
     for (std::uint32_t d = 0; d < node_count * devices_per_node; ++d) {
       const std::uint32_t device =
           (d * 5 + static_cast<std::uint32_t>(task)) % (node_count * devices_per_node);
-      if (used_[device] + share > 1000) continue;
+      if (used_[device] + share > 1000 || lost_[device / devices_per_node]) continue;
       running.slots.push_back({DeviceId(device), MilliGpu(share), MiB(1)});
       if (static_cast<std::int64_t>(running.slots.size()) == want) break;
     }
@@ -168,10 +170,11 @@ class RandomPool {
 
   void lose(std::int64_t n) {
     put(Event{NodeLost{node(n)}});
+    lost_[static_cast<std::size_t>(n)] = true;
     for (std::size_t i = running_.size(); i-- > 0;) {
       const bool there =
           std::any_of(running_[i].slots.begin(), running_[i].slots.end(),
-                      [&](const Slot& s) { return s.device.value / devices_per_node == n; });
+                      [&](const Slot& s) { return lost_[s.device.value / devices_per_node]; });
       if (there) vacate(i);
     }
   }
@@ -278,6 +281,7 @@ class RandomPool {
   std::vector<Task> tasks_;
   std::vector<Running> running_;
   std::map<std::uint32_t, std::int64_t> used_;
+  std::array<bool, node_count> lost_{};
   std::uint64_t next_allocation_ = 0;
 };
 

@@ -64,7 +64,7 @@ struct Mark {  // a change of one device
 
 struct DeviceLine {
   std::int64_t price = 1000;
-  bool sick = false, excluded = false, away = false, guard = false;
+  bool sick = false, excluded = false, away = false, lost = false, guard = false;
   std::int64_t used = 0;
   std::set<std::uint64_t> tenants;
   std::vector<Mark> marks;
@@ -99,6 +99,7 @@ class Painter {
         }
       }
       away(e->spec.name, false);
+      for (const std::size_t d : nodes_[e->spec.name]) devices_[d].lost = false;
     } else if (const auto* u = as<NodeUnreachable>(r)) {
       away(u->node, true);
     } else if (const auto* l = as<NodeLost>(r)) {
@@ -107,7 +108,14 @@ class Painter {
       for (const std::size_t d : nodes_[l->node]) {
         gone.insert(devices_[d].tenants.begin(), devices_[d].tenants.end());
       }
-      for (const std::uint64_t a : gone) finish(a, 'x', true);
+      for (const std::size_t d : nodes_[l->node]) devices_[d].lost = true;
+      for (const std::uint64_t a : gone) {
+        const auto& slots = lines_[a].slots;
+        if (std::all_of(slots.begin(), slots.end(),
+                        [&](const Slot& s) { return devices_[s.device.value].lost; })) {
+          finish(a, 'x', true);
+        }
+      }
     } else if (const auto* h = as<DeviceHealthChanged>(r)) {
       const std::size_t d = nodes_[h->node][static_cast<std::size_t>(h->index)];
       devices_[d].sick = h->health != DeviceHealth::healthy;
