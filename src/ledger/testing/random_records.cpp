@@ -172,10 +172,10 @@ class RandomPool {
     put(Event{NodeLost{node(n)}});
     lost_[static_cast<std::size_t>(n)] = true;
     for (std::size_t i = running_.size(); i-- > 0;) {
-      const bool there =
-          std::any_of(running_[i].slots.begin(), running_[i].slots.end(),
+      const bool all_gone =
+          std::all_of(running_[i].slots.begin(), running_[i].slots.end(),
                       [&](const Slot& s) { return lost_[s.device.value / devices_per_node]; });
-      if (there) vacate(i);
+      if (all_gone) vacate(i);
     }
   }
 
