@@ -38,6 +38,8 @@ class VictimBounds {
  public:
   static constexpr std::int64_t infeasible = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t classes_kept = 32;
+  // A class not searched for so many searches is left to become out of date.
+  static constexpr std::uint64_t searches_in_use = 64;
 
   struct Bound {
     std::int64_t cost = infeasible;
@@ -60,8 +62,9 @@ class VictimBounds {
   template <class Measure>
   const Tree& up_to_date(const DemandClass& demand, std::size_t nodes, Time now, Measure&& measure);
 
-  // Measures at most `at_most` bounds that are out of date, of the classes in use, so that the
-  // next search finds little to do. `measure` is Bound(const DemandClass&, NodeId).
+  // Measures the bounds of at most `at_most` nodes that are out of date, in the classes that were
+  // searched lately, so that the next search finds little to do. All classes of a node together:
+  // its tasks are then at hand. `measure` is Bound(const DemandClass&, NodeId).
   template <class Measure>
   void settle(std::size_t nodes, Time now, std::size_t at_most, Measure&& measure);
 
@@ -145,13 +148,25 @@ const VictimBounds::Tree& VictimBounds::up_to_date(const DemandClass& demand, st
 
 template <class Measure>
 void VictimBounds::settle(std::size_t nodes, Time now, std::size_t at_most, Measure&& measure) {
+  const auto is_in_use = [this](const Tree& tree) {
+    return searches_ - tree.last_search_ < searches_in_use;
+  };
   for (const auto& tree : trees_) {
+    if (!is_in_use(*tree)) continue;
     tree->fit(nodes);
     tree->expire(now);
-    for (auto node = tree->stale_.first(); node && at_most > 0; node = tree->stale_.first()) {
-      tree->stale_.erase(*node);
-      tree->set(NodeId(*node), measure(tree->demand_, NodeId(*node)));
-      --at_most;
+  }
+  for (; at_most > 0; --at_most) {
+    std::optional<std::uint32_t> first;
+    for (const auto& tree : trees_) {
+      const auto node = is_in_use(*tree) ? tree->stale_.first() : std::nullopt;
+      if (node && (!first || *node < *first)) first = node;
+    }
+    if (!first) return;
+    for (const auto& tree : trees_) {
+      if (!is_in_use(*tree) || !tree->stale_.contains(*first)) continue;
+      tree->stale_.erase(*first);
+      tree->set(NodeId(*first), measure(tree->demand_, NodeId(*first)));
     }
   }
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t cells_per_search = 100'000;
 // A gang is searched among its cheapest nodes and so many more, then four times as many.
 // Nodes of one cost are compared by victims only where some victim costs nothing, and so many.
-constexpr int most_ties = 64;
+constexpr int most_ties = 16;
 constexpr std::size_t first_spare_nodes = 8;
 constexpr std::size_t most_spare_nodes = 512;
 
@@ -85,7 +85,13 @@ class VictimSearch {
       const MiB capacity = model.memory - state_.spec.device_reserve;
       if (take_of(state_, demand.request, capacity).share == whole_device) over_nodes(one, split);
     }
-    if (best_) best_->lower_bound = std::min({best_->lower_bound, lower_, best_->cost});
+    if (!best_) return std::nullopt;
+    best_->lower_bound = std::min(lower_, best_->cost);
+    if (best_->cost == 0 && !best_->victims.empty()) {
+      // Victims that cost nothing hide nodes that need none.
+      Placement now = place(state_, demand);
+      if (!now.slots.empty()) return Proposal{std::move(now.slots), {}, 0, 0};
+    }
     return std::move(best_);
   }
 
@@ -115,11 +121,11 @@ class VictimSearch {
     }
   }
 
-  // Nodes come by bound, then id: the first of equals has won, unless it takes a victim that
-  // costs nothing and that another node does without.
+  // Nodes come by bound, then id: the first of equals has won, unless it takes, beside others, a
+  // victim that costs nothing and that another node does without.
   bool may_win(std::int64_t bound, int& ties) const {
     if (!best_ || bound < best_->cost) return true;
-    if (bound > best_->cost || ++ties > most_ties) return false;
+    if (bound > best_->cost || best_->victims.size() < 2 || ++ties > most_ties) return false;
     return std::any_of(best_->victims.begin(), best_->victims.end(),
                        [](const Victim& v) { return v.cost == 0; });
   }

@@ -51,8 +51,8 @@ struct Proposal {
 [[nodiscard]] std::optional<Proposal> find_victims(PoolState& state, const Shape& demand, Time now,
                                                    Time needed_by);
 
-// Brings at most `at_most` bounds of the index up to date, so that the work of changes does not
-// pile up for the next search. Changes no decision.
+// Brings the bounds of at most `at_most` changed nodes up to date, so that the work of changes
+// does not pile up for the next search. Changes no decision.
 void settle_victim_bounds(PoolState& state, Time now, std::size_t at_most);
 
 }  // namespace neap

@@ -28,6 +28,10 @@ void describe_devices(const PoolState& state, NodeId node, const Shape& demand, 
   out.cover.clear();
   out.victims.clear();
   out.spans.clear();
+  const std::size_t devices = out.room.devices.size();
+  out.cover.devices.reserve(devices);
+  out.cover.pieces.reserve(2 * devices);
+  out.cover.candidates.reserve(2 * devices);
   for (const DeviceRoom& room : out.room.devices) {
     const Take take = take_of(state, demand.request, room.capacity);
     const bool shared = take.share < whole_device;

@@ -8,6 +8,7 @@
 
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/preempt_cover.h"
 #include "core/testing/any_pool.h"
 #include "core/testing/victim_oracle.h"
 
@@ -91,8 +92,7 @@ std::string costs_the_least(Search search, Case& c) {
   }
   if (!found) return {};
   std::int64_t sum = 0;
-  for (const Victim& victim : found->victims)
-    sum = std::min(sum + victim.cost, std::int64_t{1} << 62);
+  for (const Victim& victim : found->victims) sum = add_saturated(sum, victim.cost);
   if (sum != found->cost) return "the cost is not that of the victims";
   if (found->cost != *least) return "not the cheapest";
   if (found->lower_bound != found->cost) return "exact, and does not say so";
