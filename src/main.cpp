@@ -1,34 +1,32 @@
-// The executable: hands the command line to the verbs of src/cli.
+// The executable: the command line, and the daemon behind `neap serve`.
 #include <cstdio>
 
 #include "cli/command_line.h"
-#include "cli/terminal.h"
-#include "core/model/result.h"
 #include "daemon/daemon.h"
+
+#ifndef NEAP_VERSION
+#define NEAP_VERSION "0.1.0"
+#endif
 
 namespace {
 
-int report(neap::cli::Terminal& terminal, const neap::Result<void>& done) {
-  if (done) return 0;
-  const neap::Error& error = done.error();
-  terminal.complain((error.context.empty() ? "neap: " : "") + to_string(error));
-  return neap::exit_code_of(error.code);
+int report(const neap::Result<void>& result) {
+  if (result) return 0;
+  std::fprintf(stderr, "neap: %s\n", neap::to_string(result.error()).c_str());
+  return neap::exit_code_of(result.error().code);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  neap::cli::Terminal terminal(stdout, stderr);
   neap::cli::Program program;
   program.version = NEAP_VERSION;
-  program.serve = [&](const neap::cli::ServeOptions& options) {
-    return report(terminal, neap::daemon::serve({.pool_file = options.pool_file,
-                                                 .state_dir = options.state_dir,
-                                                 .socket = options.socket,
-                                                 .supervisor = ""}));
+  program.serve = [](const neap::cli::ServeOptions& options) {
+    return report(neap::daemon::serve({options.pool_file, options.state_dir, options.socket, {}}));
   };
-  program.verify_journal = [&](const std::string& state_dir) {
-    return report(terminal, neap::daemon::verify_journal(state_dir));
+  program.verify_journal = [](const std::string& state_dir) {
+    return report(neap::daemon::verify_journal(state_dir));
   };
+  neap::cli::Terminal terminal(stdout, stderr);
   return neap::cli::run_command_line(argc, argv, program, terminal);
 }
