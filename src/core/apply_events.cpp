@@ -423,9 +423,18 @@ class EventApplier {
       end_allocation(state_, task, Phase::waiting, {});
     } else if (yielded) {
       restart_or_fail(state_, task, "yielded unasked, with nothing new saved");
+    } else if (e.signal == 0 && task.captured == task.started_at) {
+      // A program that fails by itself before it saved anything would only fail again.
+      end_allocation(state_, task, Phase::failed, exit_text(e));
     } else {
-      restart_or_fail(state_, task, e.detail);
+      restart_or_fail(state_, task, exit_text(e));
     }
+  }
+
+  static std::string exit_text(const TaskExited& e) {
+    std::string text = e.signal != 0 ? "ended by signal " + std::to_string(e.signal)
+                                     : "exited with " + std::to_string(e.code);
+    return e.detail.empty() ? text : text + ": " + e.detail;
   }
 
   // Whether this allocation saved anything; a task that reports nothing gets the benefit of the

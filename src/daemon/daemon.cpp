@@ -133,12 +133,15 @@ bool same_spec(const PoolSpec& a, const PoolSpec& b) {
 // What the file and the machine say, as events, where the journal does not say it already.
 Result<void> bring_up_to_date(Loop& loop, const PoolState& before, const PoolSpec& spec,
                               const std::vector<NodeSpec>& nodes) {
-  if (!before.configured || !same_spec(before.spec, spec)) {
-    if (auto done = loop.apply_now(PoolConfigured{spec}); !done) return done;
-  }
   for (const NodeSpec& node : nodes) {
     // A known node joins again: that refuses other devices, and brings it back when it was gone.
+    if (auto allowed = check_event(before, NodeJoined{node}); !allowed) return allowed;
+    const auto known = find_node(before, node.name);
+    if (known && before.node(*known).up && before.node(*known).reachable) continue;
     if (auto done = loop.apply_now(NodeJoined{node}); !done) return done;
+  }
+  if (!before.configured || !same_spec(before.spec, spec)) {
+    if (auto done = loop.apply_now(PoolConfigured{spec}); !done) return done;
   }
   for (const NodeState& node : before.nodes) {
     const bool found = std::any_of(nodes.begin(), nodes.end(),
