@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/command_line.h"
+#include "cli/demo.h"
 #include "daemon/daemon.h"
 
 #ifndef NEAP_VERSION
@@ -28,5 +29,8 @@ int main(int argc, char** argv) {
     return report(neap::daemon::verify_journal(state_dir));
   };
   neap::cli::Terminal terminal(stdout, stderr);
+  program.demo = [&](const std::vector<std::string>& words) {
+    return neap::cli::demo(words, terminal);
+  };
   return neap::cli::run_command_line(argc, argv, program, terminal);
 }
