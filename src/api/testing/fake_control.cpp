@@ -244,13 +244,6 @@ Result<std::vector<EventRow>> FakeControl::events_after(std::uint64_t after, std
 }
 
 Result<UsageReport> FakeControl::usage() {
-  UsageReport report;
-  report.provisioned = "1000";
-  report.categories = {{"free", "1000"}};
-  return report;
-}
-
-Result<UsageReport> FakeControl::usage() {
   const std::lock_guard lock(mutex_);
   UsageReport report;
   report.pool = pool();
@@ -262,11 +255,13 @@ Result<UsageReport> FakeControl::usage() {
   return report;
 }
 
-Result<VersionInfo> FakeControl::version() { VersionInfo info;
+Result<VersionInfo> FakeControl::version() {
+  VersionInfo info;
   info.version = "0.1.0";
   info.commit = "abc";
   info.schema = "1";
-  return info; }
+  return info;
+}
 
 Result<std::vector<DoctorCheck>> FakeControl::doctor() {
   return std::vector<DoctorCheck>{{"journal", "ok", "writes in 1 ms", ""}};

@@ -37,7 +37,6 @@ class FakeControl final : public Control {
   Result<LogChunk> read_log(std::uint64_t id, LogRange range) override;
   Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<UsageReport> usage() override;
-  Result<UsageReport> usage() override;
   Result<VersionInfo> version() override;
   Result<std::vector<DoctorCheck>> doctor() override;
 
