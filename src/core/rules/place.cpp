@@ -257,7 +257,8 @@ NodeRoom room_of(const PoolState& state, NodeId id, const Shape& shape) {
     DeviceRoom& r = room.devices.emplace_back();
     r.device = d;
     r.role = device.role;
-    r.capacity = device.memory - state.spec.device_reserve - device.foreign;
+    // What a device could carry says whether a task takes it alone; what is free now does not.
+    r.capacity = device.memory - state.spec.device_reserve;
     r.share = free_share(device);
     r.memory = free_memory(state, device);
     const auto& models = shape.request.models;
