@@ -32,7 +32,7 @@ void Daemon::boot() {
   state_ = journal_.restore();
   sequencer_ = Sequencer();
   sequencer_.restore(state_);
-  if (journal_.size() > 0) observer_.restarted(state_, journal_);
+  observer_.restarted(state_, journal_);
   backend_.connect([this](const Event& report) { tell(report); });
   for (const Action& action : pending_actions(state_)) backend_.carry_out(action);
   if (state_.configured) tell(TimerFired{});

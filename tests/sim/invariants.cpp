@@ -1,7 +1,6 @@
 #include "tests/sim/invariants.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <variant>
@@ -9,6 +8,7 @@
 #include "core/model/pool_index.h"
 #include "core/rules/explain.h"
 #include "core/rules/place.h"
+#include "tests/sim/difference.h"
 #include "tests/sim/trace.h"
 
 namespace neap::sim {
@@ -19,42 +19,6 @@ constexpr std::uint64_t hash_every = 16;
 constexpr std::uint64_t reasons_every = 8;
 constexpr std::uint64_t round_trip_every = 128;
 constexpr std::size_t violations_kept = 10;
-
-// The first part of the index that a rebuild makes otherwise.
-std::string timer_difference(const PoolIndex& a, const PoolIndex& b) {
-  const auto text = [](const TimerKey& key) {
-    constexpr std::array kinds{"task", "shape", "device", "guard"};
-    const auto& [at, kind, id] = key;
-    return std::string(kinds[static_cast<std::size_t>(kind)]) + " " + std::to_string(id) + " at " +
-           std::to_string(at.us);
-  };
-  for (const TimerKey& key : a.timers) {
-    if (!b.timers.contains(key)) return "timers: too many: " + text(key);
-  }
-  for (const TimerKey& key : b.timers) {
-    if (!a.timers.contains(key)) return "timers: missing: " + text(key);
-  }
-  return "timers";
-}
-
-std::string index_difference(const PoolState& state) {
-  const PoolState fresh(state);
-  const PoolIndex& a = *state.index;
-  const PoolIndex& b = *fresh.index;
-  if (!(a.device_keys == b.device_keys)) return "device_keys";
-  if (a.usable_shared != b.usable_shared) return "usable_shared";
-  if (a.training_on_guard != b.training_on_guard) return "training_on_guard";
-  if (a.waiting != b.waiting) return "waiting";
-  if (!(a.waiting_shapes == b.waiting_shapes)) return "waiting_shapes";
-  if (a.timers != b.timers) return timer_difference(a, b);
-  if (a.task_names != b.task_names) return "task_names";
-  if (a.service_names != b.service_names) return "service_names";
-  if (a.allocations != b.allocations) return "allocations";
-  if (a.plan_of_victim != b.plan_of_victim) return "plan_of_victim";
-  if (a.ended != b.ended) return "ended";
-  if (a.running_by_tier != b.running_by_tier) return "running_by_tier";
-  return "models or devices";
-}
 
 struct Sum {
   std::int64_t share = 0, memory = 0;
@@ -255,7 +219,7 @@ bool could_run(const PoolState& state, const Shape& shape) {
         const std::string& domain = state.tasks.at(tenant.task).spec.request.trust_domain;
         if (domain != request.trust_domain) allowed = false;
       }
-      const MiB usable_memory = d.memory - state.spec.device_reserve - d.foreign;
+      const MiB usable_memory = d.memory - state.spec.device_reserve;
       const bool whole = request.share == whole_device ||
                          request.memory.value * 1'000'000 >
                              usable_memory.value * state.spec.prefilter.out_above.value;
@@ -285,7 +249,8 @@ void Invariants::check_at_rest(const PoolState& state) {
 // ---- records ---------------------------------------------------------------------------------
 
 void Invariants::check_same(const PoolState& a, const PoolState& b, const char* what) {
-  if (hash_of(a) != hash_of(b)) violated("the state is another one than ", what);
+  if (hash_of(a) == hash_of(b)) return;
+  violated("the state is another one than ", what, ": ", state_difference(a, b));
 }
 
 void Invariants::check_round_trip(const PoolState& state) {

@@ -183,7 +183,9 @@ std::vector<NamedBug> planted_bugs() {
       {"ActsBeforeDurable",
        "its capacity is counted as free",
        {.loop = LoopBug::acts_before_durable}},
-      {"AcknowledgesBeforeDurable", "", {.loop = LoopBug::acknowledges_before_durable}},
+      {"AcknowledgesBeforeDurable",
+       "does not come to rest",
+       {.loop = LoopBug::acknowledges_before_durable}},
   };
 }
 
