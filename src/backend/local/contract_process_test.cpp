@@ -4,6 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "backend/local/clock.h"
 #include "backend/local/control.h"
 #include "backend/local/launcher.h"
@@ -201,12 +204,12 @@ TEST(ContractProcess, SlowReaderOfReportsHoldsNothingUp) {
   ASSERT_EQ(::send(slow->get(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
   EXPECT_EQ(bench.wait_for<Exited>(1).code, 0);
   std::string text;
-  for (int waits = 0; waits < 2'000 && text.find("\"exited\"") == std::string::npos; ++waits) {
+  bench.wait_until([&] {
     const auto bytes = receive_some(slow->get());
-    ASSERT_TRUE(bytes) << "the supervisor hung up";
-    if (bytes->empty()) ::usleep(1'000);
+    if (!bytes) throw std::runtime_error("the supervisor hung up");
     text += *bytes;
-  }
+    return text.find("\"exited\"") != std::string::npos && text.ends_with('\n');
+  });
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 63);  // greeting, started, 60, exited
 }
 
@@ -219,12 +222,12 @@ TEST(ContractProcess, UnknownCommandsAreAnsweredWithAnError) {
   const std::string bad = "{\"command\":\"dance\"}\nnot json\n";
   ASSERT_EQ(::send(socket->get(), bad.data(), bad.size(), 0), static_cast<ssize_t>(bad.size()));
   std::string text;
-  while (std::count(text.begin(), text.end(), '\n') < 3) {
+  bench.wait_until([&] {
     const auto bytes = receive_some(socket->get());
-    ASSERT_TRUE(bytes);
-    if (bytes->empty()) ::usleep(1'000);
+    if (!bytes) throw std::runtime_error("the supervisor hung up");
     text += *bytes;
-  }
+    return std::count(text.begin(), text.end(), '\n') == 3;
+  });
   EXPECT_NE(text.find("expected ack, checkpoint, yield"), std::string::npos) << text;
   EXPECT_FALSE(has<Exited>(bench.reports(1)));
 }

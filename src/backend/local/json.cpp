@@ -109,7 +109,7 @@ class Parser {
       if (!take(':')) return stop("expected ':'");
       Json value;
       if (!parse_value(value)) return false;
-      out.members.emplace_back(std::move(key), std::move(value));
+      out.members.push_back({std::move(key), std::move(value)});
       if (out.members.size() > max_members) return stop("more than 256 fields");
       skip_space();
       if (take('}')) return ++depth_left_, true;

@@ -14,6 +14,8 @@
 
 namespace neap::local {
 
+struct JsonMember;
+
 struct Json {
   enum class Kind : std::uint8_t { null, boolean, integer, real, string, array, object };
 
@@ -22,9 +24,14 @@ struct Json {
   double real = 0;           // integers and reals
   std::string text;
   std::vector<Json> items;
-  std::vector<std::pair<std::string, Json>> members;
+  std::vector<JsonMember> members;
 
   [[nodiscard]] const Json* find(std::string_view key) const;
+};
+
+struct JsonMember {
+  std::string name;
+  Json value;
 };
 
 // Refuses what RFC 8259 refuses, and duplicate keys, invalid UTF-8, integers beyond 64 bits,

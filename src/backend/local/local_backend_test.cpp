@@ -137,6 +137,7 @@ TEST_F(LocalBackendTest, ActionsSentAgainChangeNothing) {
   backend_.reset();
   open();
   backend_->carry_out(start);
+  testing::TaskBench::wait_until([&] { return log(3) == "one\n"; });
   backend_->carry_out(KillTask{AllocationId(3)});
   backend_->carry_out(KillTask{AllocationId(3)});
   EXPECT_EQ(wait_for<TaskExited>(3).signal, SIGKILL);

@@ -65,6 +65,7 @@ TEST(Supervisors, StartingTwiceStartsOnce) {
   bench.start(task);
   bench.restart_client();
   bench.start(task);  // a daemon that came back sends it again
+  bench.wait_until([&] { return bench.log(1) == "run\n"; });
   bench.send(1, Kill{});
   EXPECT_EQ(bench.wait_for<Exited>(1).signal, SIGKILL);
   EXPECT_EQ(bench.log(1), "run\n");
