@@ -11,14 +11,15 @@ bool leaves(const TaskState& task) {
          (task.stop_reason != StopReason::none && holds_devices(task.phase));
 }
 
-// Which replica goes first: one that does not serve yet, then one on devices that training could
-// use, the newest of equals.
+// Which replica goes first: one that still waits, one that does not serve yet, then one on devices
+// that training could use, the newest of equals.
 std::tuple<int, int, std::int64_t> leave_order(const PoolState& state, const TaskState& task) {
   int worst_role = 3;
   for (const Slot& slot : task.slots) {
     worst_role = std::min(worst_role, static_cast<int>(state.device(slot.device).role));
   }
-  return {task.ready ? 1 : 0, worst_role, -static_cast<std::int64_t>(task.id.value)};
+  const int progress = task.phase == Phase::waiting ? 0 : task.ready ? 2 : 1;
+  return {progress, worst_role, -static_cast<std::int64_t>(task.id.value)};
 }
 
 std::vector<TaskId> first_to_leave(const PoolState& state, std::vector<const TaskState*> staying,

@@ -1,0 +1,391 @@
+// What the engine decides, step by step. Requirement numbers are those of the specification.
+#include "core/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "core/model/codec.h"
+#include "core/model/pool_index.h"
+#include "core/testing/script.h"
+#include "core/what_if.h"
+
+namespace neap {
+namespace {
+
+using testing::Script;
+
+// A pool of one node, guard 1, buffer 1: devices 0, 1 are core, 2 the buffer, 3 the guard.
+Script small_pool() {
+  Script s;
+  s.spec.inference_guard_min = 1;
+  s.spec.elastic_buffer = 1;
+  s.configure();
+  s.node("n0", "d0", 4);
+  return s;
+}
+
+TEST(Engine, D4_RolesAreSpreadFromTheLastDevice) {
+  const Script s = small_pool();
+  EXPECT_EQ(s.state.devices[0].role, Role::core);
+  EXPECT_EQ(s.state.devices[1].role, Role::core);
+  EXPECT_EQ(s.state.devices[2].role, Role::buffer);
+  EXPECT_EQ(s.state.devices[3].role, Role::guard);
+}
+
+TEST(Engine, D4_TrainingTakesTheBufferAndNeverTheGuard) {
+  Script s = small_pool();
+  for (const char* name : {"a", "b", "c", "d"}) ASSERT_TRUE(s.submit(Script::training(name)));
+  EXPECT_EQ(s.where("a"), "starting n0:0");
+  EXPECT_EQ(s.where("b"), "starting n0:1");
+  EXPECT_EQ(s.where("c"), "starting n0:2");
+  EXPECT_EQ(s.where("d"), "waiting guard");
+}
+
+TEST(Engine, D4_WorkThatCannotReleaseInTimeStaysOffTheBuffer) {
+  Script s = small_pool();
+  TaskSpec slow = Script::training("slow", 3);
+  slow.contract.on_demand = false;
+  slow.contract.interval = hours(1);
+  ASSERT_TRUE(s.submit(slow));
+  EXPECT_EQ(s.where("slow"), "waiting buffer");
+}
+
+TEST(Engine, D4_InferenceTakesGuardThenBufferThenCore) {
+  Script s = small_pool();
+  ASSERT_TRUE(s.submit(Script::service("chat", 3, 3)));
+  EXPECT_EQ(s.where("chat.0"), "starting n0:3");
+  EXPECT_EQ(s.where("chat.1"), "starting n0:2");
+  EXPECT_EQ(s.where("chat.2"), "starting n0:0");
+}
+
+TEST(Engine, D2_AReplicaWaitsForABoundaryAndTakesItsPlace) {
+  Script s = small_pool();
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(s.submit(Script::training(name)));
+    s.started(name);
+  }
+  s.work(hours(1));
+  for (const char* name : {"a", "b", "c"}) s.checkpoint(name);
+  ASSERT_TRUE(s.submit(Script::service("chat", 2, 2)));
+  EXPECT_EQ(s.where("chat.0"), "starting n0:3");
+  EXPECT_EQ(s.where("chat.1"), "waiting yield_pending");
+  const Plan& plan = s.state.plans.at(s.task("chat.1").id);
+  ASSERT_EQ(plan.victims.size(), 1U);
+  const TaskId victim = plan.victims[0].task;
+  const std::string name = s.state.tasks.at(victim).spec.name;
+  EXPECT_EQ(plan.victims[0].mode, ReleaseMode::boundary);
+  EXPECT_EQ(s.task(name).phase, Phase::yielding);
+  // Capacity is free only when the end is confirmed.
+  s.pass(minutes(5));
+  EXPECT_EQ(s.where("chat.1"), "waiting yield_pending");
+  s.checkpoint(name);
+  s.exited(name, 75);
+  EXPECT_EQ(s.task("chat.1").phase, Phase::starting);
+  EXPECT_EQ(s.task(name).phase, Phase::waiting);
+  EXPECT_EQ(s.task(name).preemptions, 1);
+  EXPECT_EQ(s.task(name).lost, Micros(0));
+  // It goes on where it was as soon as there is room.
+  ASSERT_TRUE(s.event(ServiceRemoveRequested{"chat", "root"}));
+  s.exited("chat.1", 0);
+  EXPECT_EQ(s.task(name).phase, Phase::starting);
+  const auto& start = std::get<StartTask>(s.last.actions.back());
+  EXPECT_EQ(start.restore_from, s.task(name).checkpoint_path);
+}
+
+TEST(Engine, D2_AYieldWhoseNeedHasGoneIsWithdrawn) {
+  Script s = small_pool();
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(s.submit(Script::training(name)));
+    s.started(name);
+  }
+  s.work(hours(1));
+  ASSERT_TRUE(s.submit(Script::service("chat", 2, 2)));
+  ASSERT_EQ(s.where("chat.1"), "waiting yield_pending");
+  ASSERT_TRUE(s.event(ServiceScaled{"chat", 1, 1, "root"}));
+  EXPECT_TRUE(s.decided("YieldWithdrawn"));
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(s.task(name).phase, Phase::running);
+}
+
+TEST(Engine, G4_PauseFreezesPreemptionAndScalingAndKeepsTasks) {
+  Script s = small_pool();
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(s.submit(Script::training(name)));
+    s.started(name);
+  }
+  s.work(hours(1));
+  ASSERT_TRUE(s.submit(Script::service("chat", 2, 2)));
+  ASSERT_TRUE(s.event(PauseRequested{"root", "incident"}));
+  EXPECT_TRUE(s.decided("YieldWithdrawn"));
+  EXPECT_TRUE(s.state.plans.empty());
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(s.task(name).phase, Phase::running);
+  ASSERT_TRUE(s.event(ResumeRequested{"root"}));
+  EXPECT_EQ(s.where("chat.1"), "waiting yield_pending");
+}
+
+struct AdmissionCase {
+  const char* name;
+  void (*change)(TaskSpec&);
+  const char* outcome;
+};
+
+class Admission_ : public ::testing::TestWithParam<AdmissionCase> {};
+
+TEST_P(Admission_, A4_NamesTheConditionThatFailed) {
+  Script s = small_pool();
+  TaskSpec task = Script::training("t");
+  GetParam().change(task);
+  ASSERT_TRUE(s.submit(task));
+  const TaskState& state = s.task("t");
+  const std::string text = state.phase == Phase::refused ? state.detail : s.where("t");
+  EXPECT_TRUE(text.starts_with(GetParam().outcome)) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Engine, Admission_,
+    ::testing::Values(
+        AdmissionCase{"good", [](TaskSpec&) {}, "starting"},
+        AdmissionCase{"says_no", [](TaskSpec& t) { t.interruptible = false; }, "interruptible:"},
+        AdmissionCase{"no_contract", [](TaskSpec& t) { t.contract = {}; }, "interruptible:"},
+        AdmissionCase{"no_interval",
+                      [](TaskSpec& t) {
+                        t.contract.on_demand = false;
+                        t.contract.interval = Micros(0);
+                      },
+                      "interruptible:"},
+        AdmissionCase{"unpredictable", [](TaskSpec& t) { t.predictable = false; }, "predictable:"},
+        AdmissionCase{"touchy", [](TaskSpec& t) { t.delay_tolerance = seconds(20); },
+                      "delay_tolerance:"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Engine, A5_S12_AnotherBaselineIsRefused) {
+  Script s;
+  s.spec.baseline = "cuda12.4";
+  s.configure();
+  s.node("n0", "d0", 1);
+  TaskSpec task = Script::training("t");
+  task.baseline = "cuda11.8";
+  ASSERT_TRUE(s.submit(task));
+  EXPECT_TRUE(s.task("t").detail.starts_with("baseline:")) << s.task("t").detail;
+}
+
+TEST(Engine, D12_ThreeMissedCheckpointsRevokeAdmission) {
+  Script s = small_pool();
+  ASSERT_TRUE(s.submit(Script::training("t")));
+  s.started("t");
+  s.pass(minutes(12));
+  EXPECT_EQ(s.task("t").missed, 1);
+  s.pass(minutes(24));
+  EXPECT_EQ(s.task("t").missed, 3);
+  s.pass(minutes(12));
+  EXPECT_EQ(s.task("t").stop_reason, StopReason::admission_revoked);
+  s.exited("t", 0, 15);
+  EXPECT_EQ(s.task("t").phase, Phase::failed);
+}
+
+TEST(Engine, S2_PairsShareADeviceUntilComputeIsUsedUp) {
+  Script s;
+  s.configure();
+  s.node("n0", "d0", 1);
+  TaskSpec train = Script::training("train");
+  train.request.share = MilliGpu(600);
+  train.request.memory = MiB(16 * 1024);
+  ASSERT_TRUE(s.submit(train));
+  ServiceSpec chat = Script::service("chat", 1, 1);
+  chat.request.share = MilliGpu(300);
+  chat.request.memory = MiB(8 * 1024);
+  ASSERT_TRUE(s.submit(chat));
+  EXPECT_EQ(s.where("train"), "starting n0:0");
+  EXPECT_EQ(s.where("chat.0"), "starting n0:0");
+  train.name = "train2";
+  ASSERT_TRUE(s.submit(train));
+  EXPECT_EQ(s.where("train2"), "waiting compute");
+}
+
+TEST(Engine, S13_ScalesAfterItsTimeAndAGapProvesNothing) {
+  Script s = small_pool();
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 2)));
+  s.started("chat.0");
+  s.healthy("chat.0");
+  const auto load = [&](std::optional<std::int64_t> in_use, Micros time) {
+    for (Micros t{0}; t < time; t += seconds(10)) {
+      ASSERT_TRUE(s.event(ServiceMeasured{"chat", in_use}));
+      s.pass(seconds(10));
+    }
+  };
+  const auto replicas = [&] { return s.state.services[0].replicas.size(); };
+  load(8, minutes(3) - seconds(10));
+  EXPECT_EQ(replicas(), 1U);
+  s.pass(minutes(2));  // no samples: unknown
+  load(8, seconds(30));
+  EXPECT_EQ(replicas(), 1U) << "a gap must not count as load";
+  load(std::nullopt, seconds(30));
+  load(8, minutes(2));
+  EXPECT_EQ(replicas(), 1U);
+  load(8, minutes(1) + seconds(20));
+  EXPECT_EQ(replicas(), 2U);
+  s.started("chat.1");
+  s.healthy("chat.1");
+  load(1, minutes(4));
+  EXPECT_EQ(s.task("chat.1").phase, Phase::running);
+  load(1, minutes(1) + seconds(20));
+  EXPECT_EQ(s.task("chat.1").phase, Phase::stopping);
+}
+
+TEST(Engine, S7_AForeignProcessTakesADeviceOutAndItReturns) {
+  Script s;
+  s.configure();
+  s.node("n0", "d0", 1);
+  ASSERT_TRUE(s.event(ForeignMemoryChanged{"n0", 0, MiB(60'000)}));
+  EXPECT_TRUE(s.decided("DeviceExcluded"));
+  ASSERT_TRUE(s.submit(Script::training("t")));
+  EXPECT_EQ(s.where("t"), "waiting no_such_device");
+  ASSERT_TRUE(s.event(ForeignMemoryChanged{"n0", 0, MiB(50'000)}));  // 61 %: still out
+  s.pass(minutes(10));
+  EXPECT_EQ(s.where("t"), "waiting no_such_device");
+  ASSERT_TRUE(s.event(ForeignMemoryChanged{"n0", 0, MiB(1'000)}));
+  s.pass(minutes(4));
+  EXPECT_EQ(s.where("t"), "waiting no_such_device");
+  s.pass(minutes(2));
+  EXPECT_EQ(s.where("t"), "starting n0:0");
+}
+
+TEST(Engine, D7_AGangStartsWholeOrNotAtAll) {
+  Script s;
+  s.configure();
+  for (const char* n : {"n0", "n1", "n2"}) s.node(n, n, 4);
+  ASSERT_TRUE(s.submit(Script::training("a", 1)));
+  ASSERT_TRUE(s.submit(Script::training("gang", 10)));
+  EXPECT_EQ(s.where("gang"), "starting n1:0,1,2,3 n2:0,1,2,3 n0:1,2");
+  ASSERT_TRUE(s.submit(Script::training("late", 12)));
+  EXPECT_EQ(s.where("late"), "waiting whole_devices");
+}
+
+TEST(Engine, D7_TwoGangsThatCouldEachStartAloneDoNotDeadlock) {
+  Script s;
+  s.configure();
+  for (const char* n : {"n0", "n1"}) s.node(n, n, 4);
+  ASSERT_TRUE(s.submit(Script::training("one", 8)));
+  ASSERT_TRUE(s.submit(Script::training("two", 8)));
+  s.started("one");
+  EXPECT_EQ(s.where("two"), "waiting whole_devices");
+  s.exited("one", 0);
+  EXPECT_TRUE(s.where("two").starts_with("starting"));
+}
+
+TEST(Engine, S14_TheGuardHoldsInWhatRemains) {
+  Script s;
+  s.spec.inference_guard_min = 4;
+  s.spec.preempt.protect_min = minutes(1);
+  s.configure();
+  for (const char* n : {"n0", "n1", "n2"}) s.node(n, n, 4);
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    ASSERT_TRUE(s.submit(Script::training(name)));
+    s.started(name);
+  }
+  s.work(hours(2));
+  const auto guard_nodes = [&] {
+    std::set<std::string> names;
+    for (const auto& d : s.state.devices) {
+      if (d.role == Role::guard) names.insert(s.state.node(d.node).name);
+    }
+    return names;
+  };
+  ASSERT_EQ(guard_nodes().size(), 1U);
+  const std::string lost = *guard_nodes().begin();
+  ASSERT_TRUE(s.event(NodeLost{lost}));
+  EXPECT_TRUE(s.state.conditions.contains("guard_unmet"));
+  int yielding = 0;
+  s.state.tasks.for_each([&](const TaskState& t) {
+    if (t.phase != Phase::yielding) return;
+    ++yielding;
+    EXPECT_EQ(t.yield_mode, ReleaseMode::on_demand);
+  });
+  EXPECT_EQ(yielding, 4);
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    if (s.task(name).phase == Phase::yielding) {
+      s.checkpoint(name);
+      s.exited(name, 75);
+    }
+  }
+  EXPECT_FALSE(s.state.conditions.contains("guard_unmet"));
+}
+
+TEST(Engine, S1_FewerDevicesThanTheGuardLendNothing) {
+  Script s;
+  s.spec.total_gpus = 64;
+  s.spec.inference_guard_min = 16;
+  s.spec.elastic_buffer = 4;
+  s.configure();
+  s.node("n0", "d0", 8);
+  EXPECT_TRUE(s.state.conditions.contains("guard_unmet"));
+  EXPECT_TRUE(s.state.conditions.contains("devices_missing"));
+  ASSERT_TRUE(s.submit(Script::training("t")));
+  EXPECT_EQ(s.where("t"), "waiting guard");
+}
+
+TEST(Engine, S1_AGuardAboveTheFilesOwnTotalIsRefused) {
+  Script s;
+  s.spec.total_gpus = 8;
+  s.spec.inference_guard_min = 9;
+  const auto refused = s.event(PoolConfigured{s.spec});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context, "pool.inference_guard_min");
+}
+
+TEST(Engine, D1_InteractiveYieldsToInferenceAlone) {
+  Script s;
+  s.spec.preempt.protect_min = minutes(1);
+  s.configure();
+  s.node("n0", "d0", 1);
+  TaskSpec notebook = Script::training("notebook");
+  notebook.tier = "interactive";
+  ASSERT_TRUE(s.submit(notebook));
+  s.started("notebook");
+  s.work(hours(2));
+  TaskSpec urgent = Script::training("urgent");
+  urgent.tier = "train_deadline_near";
+  ASSERT_TRUE(s.submit(urgent));
+  EXPECT_EQ(s.task("notebook").phase, Phase::running);
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 1)));
+  EXPECT_EQ(s.task("notebook").phase, Phase::yielding);
+}
+
+TEST(Engine, F6_TheStatedChangeStartsTheTask) {
+  Script s = small_pool();
+  for (const char* name : {"a", "b", "c", "d"}) ASSERT_TRUE(s.submit(Script::training(name)));
+  const TaskId waiting = s.task("d").id;
+  const Unblock unblock = find_unblock(s.state, waiting, s.now);
+  ASSERT_NE(unblock.kind, Unblock::Kind::unknown);
+  PoolState copy(s.state);
+  apply_unblock(copy, unblock, s.now);
+  EXPECT_NE(copy.tasks.at(waiting).phase, Phase::waiting) << to_text(s.state, unblock);
+}
+
+TEST(Engine, G3_ReplayEndsInTheSameState) {
+  Script s = small_pool();
+  std::vector<std::pair<Time, std::variant<Event, Decision>>> records;
+  PoolState replayed;
+  const auto note = [&](const Event& e) {
+    const std::uint64_t before = s.state.sequence;
+    ASSERT_TRUE(s.event(e));
+    ASSERT_EQ(s.state.sequence, before + 1 + s.last.decisions.size());
+  };
+  // The pool's own start is replayed from a snapshot, the rest record by record.
+  auto snapshot = decode_snapshot(encode_snapshot(s.state));
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(hash_of(*snapshot), hash_of(s.state));
+  for (const char* name : {"a", "b", "c", "d"}) {
+    const Event e = TaskSubmitted{Script::training(name)};
+    note(e);
+    apply(*snapshot, s.now, *decode_event(encode(e)));
+    for (const Decision& d : s.last.decisions) {
+      apply(*snapshot, s.now, *decode_decision(encode(d)));
+    }
+    EXPECT_EQ(hash_of(*snapshot), hash_of(s.state));
+    EXPECT_TRUE(index_is_current(*snapshot));
+  }
+}
+
+}  // namespace
+}  // namespace neap
