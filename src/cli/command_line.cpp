@@ -9,6 +9,7 @@
 
 #include "cli/context.h"
 #include "cli/verbs.h"
+#include "config/problem.h"
 
 // The only file that knows CLI11. A verb's options live as long as the parse: the callback of
 // the verb that was given is kept and called after it.
@@ -38,6 +39,7 @@ class CommandLine {
   }
 
   int run(int argc, const char* const* argv) {
+    if (argc > 1 && !known_verb(argv[1])) return unknown_verb(argv[1]);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -52,6 +54,30 @@ class CommandLine {
   }
 
  private:
+  // CLI11 would only say that a verb is missing.
+  [[nodiscard]] bool known_verb(std::string_view word) const {
+    const auto verbs = all_verbs();
+    return word.starts_with('-') || std::any_of(verbs.begin(), verbs.end(), [&](const auto* app) {
+             return app->get_name() == word;
+           });
+  }
+
+  int unknown_verb(std::string_view word) const {
+    std::vector<std::string> names;
+    for (const CLI::App* app : all_verbs()) names.push_back(app->get_name());
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    const std::string_view suggestion = config::nearest(word, known);
+    terminal_.complain("neap: no verb is called " + config::quoted(word) +
+                       (suggestion.empty()
+                            ? "; `neap --help` lists them"
+                            : "; did you mean \"" + std::string(suggestion) + "\"?"));
+    return usage_exit;
+  }
+
+  [[nodiscard]] std::vector<const CLI::App*> all_verbs() const {
+    return app_.get_subcommands([](const CLI::App*) { return true; });
+  }
+
   static std::string trimmed(std::string text) {
     while (text.ends_with('\n')) text.pop_back();
     return text;
@@ -232,7 +258,7 @@ class CommandLine {
     const std::vector<std::string> on_tasks = {"describe", "why", "logs", "cancel"};
     const std::vector<std::string> on_files = {"submit", "serve", "init"};
     std::vector<Verb> all;
-    for (const CLI::App* app : app_.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* app : all_verbs()) {
       Verb verb{app->get_name(), {}, false, false};
       for (const CLI::Option* option : app->get_options()) {
         for (const std::string& name : option->get_lnames()) verb.options.push_back("--" + name);

@@ -154,7 +154,8 @@ TEST(Nearest, SuggestsOnlyWhatIsNear) {
   const std::vector<std::string_view> names = {"total_gpus", "elastic_buffer", "name"};
   EXPECT_EQ(nearest("total_gpu", names), "total_gpus");
   EXPECT_EQ(nearest("elastic_bufer", names), "elastic_buffer");
-  EXPECT_EQ(nearest("nmae", names), "");
+  EXPECT_EQ(nearest("nmae", names), "name");
+  EXPECT_EQ(nearest("nmea", names), "");
   EXPECT_EQ(nearest("nam", names), "name");
   EXPECT_EQ(nearest("quota", names), "");
 }

@@ -1,0 +1,332 @@
+// The verbs against a real API server with a double of the daemon behind it.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/event_hub.h"
+#include "api/server.h"
+#include "api/testing/fake_control.h"
+#include "api/testing/raw_connection.h"
+#include "cli/command_line.h"
+#include "cli/value.h"
+#include "cli/verbs.h"
+#include "config/pool_file.h"
+#include "config/task_file.h"
+#include "core/model/result.h"
+
+namespace neap::cli {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+Program program() {
+  Program program;
+  program.version = "9.9.9";
+  program.serve = [](const ServeOptions& options) {
+    return options.pool_file == "p.yaml" && options.state_dir == "/s" ? 42 : 1;
+  };
+  program.verify_journal = [](const std::string& folder) { return folder == "/s" ? 43 : 1; };
+  return program;
+}
+
+Outcome neap(std::vector<std::string> words) {
+  char* out = nullptr;
+  char* err = nullptr;
+  std::size_t out_size = 0;
+  std::size_t err_size = 0;
+  std::FILE* out_file = ::open_memstream(&out, &out_size);
+  std::FILE* err_file = ::open_memstream(&err, &err_size);
+  std::vector<const char*> argv = {"neap"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  Outcome outcome;
+  {
+    Terminal terminal(out_file, err_file);
+    outcome.code =
+        run_command_line(static_cast<int>(argv.size()), argv.data(), program(), terminal);
+  }
+  std::fclose(out_file);
+  std::fclose(err_file);
+  outcome.out.assign(out, out_size);
+  outcome.err.assign(err, err_size);
+  std::free(out);
+  std::free(err);
+  return outcome;
+}
+
+class Verbs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    socket_ = folder_.file("s");
+    api::ServerSettings settings;
+    settings.socket_path = socket_;
+    auto server = api::Server::start(settings, control_, hub_);
+    ASSERT_TRUE(server) << to_string(server.error());
+    server_ = std::move(*server);
+    ::setenv("NEAP_SOCKET_API", socket_.c_str(), 1);
+  }
+  void TearDown() override { ::unsetenv("NEAP_SOCKET_API"); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_.file(name)) << text;
+    return folder_.file(name);
+  }
+
+  api::testing::TemporaryFolder folder_;
+  std::string socket_;
+  api::testing::FakeControl control_;
+  api::EventHub hub_;
+  std::unique_ptr<api::Server> server_;
+};
+
+TEST_F(Verbs, PsShowsThePoolLiveTasksAndServices) {
+  const Outcome shown = neap({"ps"});
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_TRUE(has(shown.out, "4 devices (simulated)")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "mine")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "n1:2"));
+  EXPECT_FALSE(has(shown.out, "done"));
+  EXPECT_TRUE(has(shown.out, "chat"));
+  EXPECT_FALSE(has(shown.out, "\033[")) << "colour where nobody looks";
+  EXPECT_TRUE(has(neap({"ps", "--all"}).out, "done"));
+  EXPECT_TRUE(has(neap({"ps", "--names"}).out, "mine\n"));
+  const auto json = Value::parse(neap({"ps", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->list_at("tasks").at(0).text_at("name"), "mine");
+}
+
+// G4: a pause is said in every listing.
+TEST_F(Verbs, G4_PauseIsSaidEverywhere) {
+  EXPECT_EQ(neap({"pause", "--reason", "incident 7"}).code, 0);
+  EXPECT_TRUE(control_.asked().back().starts_with("pause \"incident 7\" by "));
+  const std::vector<std::vector<std::string>> listings = {{"ps"},
+                                                          {"ps", "--services"},
+                                                          {"gpus"},
+                                                          {"describe", "mine"},
+                                                          {"describe", "chat"},
+                                                          {"why", "mine"},
+                                                          {"usage"}};
+  for (const auto& words : listings) {
+    EXPECT_TRUE(has(neap(words).out, "PAUSED by ")) << words.front();
+    std::vector<std::string> json = words;
+    json.push_back("--json");
+    const auto value = Value::parse(neap(json).out);
+    ASSERT_TRUE(value) << words.front();
+    EXPECT_TRUE(value->at("pool").true_at("paused")) << words.front();
+  }
+  EXPECT_EQ(neap({"resume"}).code, 0);
+  EXPECT_FALSE(has(neap({"ps"}).out, "PAUSED"));
+}
+
+TEST_F(Verbs, DescribeWhyAndGpus) {
+  const std::string described = neap({"describe", "mine"}).out;
+  EXPECT_TRUE(has(described, "two devices were free")) << described;
+  EXPECT_TRUE(has(neap({"describe", "chat"}).out, "18000"));
+  const std::string reason = neap({"why", "mine"}).out;
+  EXPECT_TRUE(has(reason, "too few wholly free devices")) << reason;
+  EXPECT_TRUE(has(reason, "  - mine ends\n")) << reason;
+  EXPECT_TRUE(has(neap({"gpus"}).out, "mine (60% 16GiB)")) << neap({"gpus"}).out;
+  const Outcome none = neap({"describe", "none"});
+  EXPECT_EQ(none.code, exit_code_of(ErrorCode::not_found));
+  EXPECT_TRUE(has(none.err, "no task is called none"));
+  const std::string used = neap({"usage"}).out;
+  EXPECT_TRUE(has(used, "60%") && has(used, "useful")) << used;
+}
+
+TEST_F(Verbs, SubmitCancelAndScale) {
+  const std::string file =
+      write("job.yaml", "task: {name: new, command: [x], gpus: 1, workdir: sub}\n");
+  const Outcome made = neap({"submit", file});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(has(made.out, "new submitted, id 4"));
+  char folder[4096];
+  ASSERT_NE(::getcwd(folder, sizeof folder), nullptr);
+  EXPECT_TRUE(has(control_.submitted(), std::string(folder) + "/sub"));
+  EXPECT_EQ(neap({"submit", file}).code, exit_code_of(ErrorCode::conflict));
+  EXPECT_EQ(neap({"cancel", "mine", "chat"}).code, 0);
+  EXPECT_EQ(neap({"scale", "chat", "3"}).code, 0);
+  EXPECT_EQ(neap({"scale", "chat", "--max", "2"}).code, 0);
+  const auto asked = control_.asked();
+  ASSERT_EQ(asked.size(), 5u);
+  EXPECT_TRUE(asked[1].starts_with("cancel 1 by "));
+  EXPECT_TRUE(asked[2].starts_with("cancel service 1 by "));
+  EXPECT_TRUE(asked[3].starts_with("scale 1 3..3 by "));
+  EXPECT_TRUE(asked[4].starts_with("scale 1 -1..2 by "));
+  EXPECT_EQ(neap({"scale", "chat"}).code, 2);
+  EXPECT_EQ(neap({"cancel", "none", "mine"}).code, exit_code_of(ErrorCode::not_found));
+}
+
+// G5: each bad input has its clear error, and nothing is changed.
+TEST_F(Verbs, G5_BadInput) {
+  const std::string file = folder_.file("bad.yaml");
+  const auto submit_text = [&](const std::string& text) {
+    std::ofstream(file, std::ios::binary) << text;
+    const Outcome outcome = neap({"submit", file});
+    EXPECT_NE(outcome.code, 0) << text.substr(0, 200);
+    return outcome.err;
+  };
+  const std::string head = "task:\n  name: bad\n  command: [x]\n";
+  EXPECT_EQ(submit_text(head + "  gpus: 1\n  teir: a\n"),
+            file + ":5: task.teir: is not a known field; did you mean \"tier\"?\n");
+  EXPECT_TRUE(has(submit_text(head + "  gpu: {memory: 16GB}\n"),
+                  file + ":4: task.gpu.memory: \"16GB\" has the unit \"GB\"; expected memory"));
+  EXPECT_TRUE(has(submit_text(head + "  gpu: {compute: -5%}\n"), "\"-5%\" is negative"));
+  EXPECT_TRUE(has(submit_text(head + "  gpu: {compute: 200%}\n"), "more than one whole device"));
+  EXPECT_EQ(submit_text(head + "  gpus: 5\n"),
+            file + ":4: task.gpus: asks for 5 devices; the pool has 4\n");
+  EXPECT_EQ(submit_text("task:\n  name: mine\n  command: [x]\n  gpus: 1\n"),
+            file + ":2: task.name: a live task is called mine\n");
+  EXPECT_TRUE(has(submit_text(head + "  gpus: 1\ntask:\n  name: bad\n"), ":5: task: given twice"));
+  EXPECT_TRUE(has(submit_text("task: {name: bad, command: [x"), file + ":"));
+  EXPECT_TRUE(
+      has(submit_text(std::string("\x7f\x45\x4c\x46\x00\x01", 6)), ":1: not text: byte 0x7f"));
+  std::ofstream(file) << "a";
+  ASSERT_EQ(::truncate(file.c_str(), 100'000'000), 0);
+  const Outcome large = neap({"submit", file});
+  EXPECT_EQ(large.code, exit_code_of(ErrorCode::too_large));
+  EXPECT_EQ(large.err, file + ": over the limit of 1024 KiB for a file\n");
+  EXPECT_EQ(neap({"submit", folder_.file("none")}).code, exit_code_of(ErrorCode::not_found));
+  EXPECT_TRUE(control_.asked().empty());
+}
+
+TEST_F(Verbs, RunFollowsAndGivesTheExitCode) {
+  std::thread ender([this] {
+    while (control_.asked().empty()) std::this_thread::yield();
+    control_.append_log(4, "hello\n");
+    control_.set_state(4, "failed", 7);
+  });
+  const Outcome failed = neap({"run", "--name", "r1", "--gpus", "2", "--", "sh", "-c", "exit 7"});
+  ender.join();
+  EXPECT_EQ(failed.code, 7) << failed.err;
+  EXPECT_EQ(failed.out, "hello\n");
+  EXPECT_TRUE(has(failed.err, "failed with 7")) << failed.err;
+  EXPECT_TRUE(has(control_.submitted(), R"("command":["sh","-c","exit 7"])"));
+  std::thread finisher([this] {
+    while (control_.asked().size() < 2) std::this_thread::yield();
+    control_.set_state(5, "finished", 0);
+  });
+  EXPECT_EQ(neap({"run", "--", "true"}).code, 0);
+  finisher.join();
+}
+
+TEST_F(Verbs, LogsPrintsFollowsAndCuts) {
+  EXPECT_EQ(neap({"logs", "mine"}).out, "line 1\nline 2\n");
+  EXPECT_EQ(neap({"logs", "-n", "1", "mine"}).out, "line 2\n");
+  EXPECT_EQ(neap({"logs", "-n", "0", "mine"}).out, "");
+  EXPECT_EQ(neap({"logs", "-n", "9", "mine"}).out, "line 1\nline 2\n");
+  control_.set_state(1, "finished", 0);
+  EXPECT_EQ(neap({"logs", "-f", "mine"}).out, "line 1\nline 2\n");
+  EXPECT_EQ(neap({"logs", "none"}).code, exit_code_of(ErrorCode::not_found));
+}
+
+TEST_F(Verbs, EventsInPages) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    api::EventRow row;
+    row.sequence = i;
+    row.kind = "kind" + std::to_string(i);
+    row.about_pool = true;
+    control_.add_event(row);
+  }
+  const std::string all = neap({"events"}).out;
+  EXPECT_TRUE(has(all, "kind1") && has(all, "kind3")) << all;
+  const std::string later = neap({"events", "--after", "1", "--limit", "1"}).out;
+  EXPECT_TRUE(!has(later, "kind1") && has(later, "kind2") && !has(later, "kind3")) << later;
+}
+
+TEST_F(Verbs, WithoutADaemonTheErrorSaysWhatToDo) {
+  server_.reset();
+  for (const char* verb : {"ps", "gpus", "events", "pause", "usage"}) {
+    const Outcome outcome = neap({verb});
+    EXPECT_EQ(outcome.code, exit_code_of(ErrorCode::unavailable)) << verb;
+    EXPECT_TRUE(has(outcome.err, socket_ + ": no daemon answers; start one with `neap serve`"))
+        << outcome.err;
+  }
+  const Outcome version = neap({"version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(has(version.out, "neap 9.9.9"));
+}
+
+TEST_F(Verbs, SocketOptionGoesBeforeTheEnvironment) {
+  ::setenv("NEAP_SOCKET_API", "/nowhere/s", 1);
+  EXPECT_NE(neap({"ps"}).code, 0);
+  EXPECT_EQ(neap({"--socket", socket_, "ps"}).code, 0);
+  EXPECT_EQ(neap({"ps", "--socket", socket_}).code, 0);
+}
+
+TEST(CommandLine, ExplainsItself) {
+  EXPECT_EQ(neap({"--help"}).code, 0);
+  EXPECT_TRUE(has(neap({"--help"}).out, "submit"));
+  EXPECT_EQ(neap({}).code, 2);
+  const Outcome wrong = neap({"sumbit", "x"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(has(wrong.err, "sumbit") && has(wrong.err, "submit")) << wrong.err;
+  EXPECT_EQ(neap({"ps", "--jsno"}).code, 2);
+  EXPECT_EQ(neap({"serve", "p.yaml", "--state-dir", "/s"}).code, 42);
+  EXPECT_EQ(neap({"verify", "/s"}).code, 43);
+}
+
+TEST(CommandLine, CompletionKnowsEveryVerb) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Outcome text = neap({"completion", shell});
+    EXPECT_EQ(text.code, 0);
+    for (const char* verb :
+         {"init", "doctor", "serve", "submit", "run", "ps", "describe", "why", "logs", "cancel",
+          "scale", "pause", "resume", "gpus", "events", "version", "usage"}) {
+      EXPECT_TRUE(has(text.out, verb)) << shell << " " << verb;
+    }
+  }
+  EXPECT_EQ(neap({"completion", "tcsh"}).code, 2);
+}
+
+TEST(Init, WritesAValidPoolFileAndNeverOverwrites) {
+  const api::testing::TemporaryFolder folder;
+  const std::string file = folder.file("pool.yaml");
+  for (const char* count : {"1", "4", "8"}) {
+    EXPECT_EQ(neap({"init", file, "--gpus", count}).code, 0);
+    std::stringstream text;
+    text << std::ifstream(file).rdbuf();
+    config::Problems problems(file);
+    const auto pool = config::parse_pool_file(text.str(), problems);
+    ASSERT_TRUE(pool) << problems.text();
+    EXPECT_EQ(std::to_string(pool->spec.total_gpus), count);
+    EXPECT_EQ(neap({"init", file}).code, exit_code_of(ErrorCode::conflict));
+    ::unlink(file.c_str());
+  }
+}
+
+TEST(TaskText, IsATaskFileWhateverTheWordsHold) {
+  RunOptions options;
+  options.command = {"sh", "-c", "echo \"a: b\" '#x' \\ {y} \n end"};
+  options.env = {"A=b=c: d", "E="};
+  options.memory = "16GiB";
+  options.compute = "60%";
+  options.checkpoint = {"sdk", "signals"};
+  const auto text = task_text(options, "a");
+  ASSERT_TRUE(text);
+  config::Problems problems("run");
+  const auto file = config::parse_task_file(*text, {{0, 0, "root"}, "/w"}, problems);
+  ASSERT_TRUE(file) << problems.text() << *text;
+  EXPECT_EQ(file->launch.command, options.command);
+  EXPECT_EQ(file->launch.env[0].second, "b=c: d");
+  EXPECT_EQ(file->request().share, MilliGpu(600));
+  options.env = {"nothing"};
+  EXPECT_EQ(task_text(options, "a").error().context, "--env nothing");
+}
+
+}  // namespace
+}  // namespace neap::cli
