@@ -176,6 +176,8 @@ class Interval:
 
 
 def checkpoint_dir(options):
+    if options.contract == "watch":
+        return options.dir  # it knows nothing of a pool
     return os.environ.get("NEAP_CHECKPOINT_DIR") or options.dir
 
 
@@ -190,7 +192,7 @@ def checkpoint_files(options):
 
 def resume(trainer, options):
     """From the newest checkpoint that is whole; from the start if there is none."""
-    named = os.environ.get("NEAP_RESTORE_FROM")
+    named = os.environ.get("NEAP_RESTORE_FROM") if options.contract != "watch" else None
     for path in checkpoint_files(options) + ([named] if named else []):
         if states.is_whole(path):
             trainer.restore(path)
