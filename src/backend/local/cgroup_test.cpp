@@ -168,7 +168,7 @@ class RealGroups : public ::testing::Test {
   }
   void TearDown() override { Cgroup::existing(detect_cgroups(), name_).remove(); }
 
-  std::string name_ = "neap/test-real/" + std::to_string(::getpid());
+  std::string name_ = "neap/test-real-" + std::to_string(::getpid());
 };
 
 TEST_F(RealGroups, LimitsAreReallySet) {  // B5

@@ -76,6 +76,7 @@ TaskBench::~TaskBench() {
     }
     if (marks.cgroup) marks.cgroup->remove();
   }
+  Cgroup::existing(detect_cgroups(), group_name()).remove();
   std::filesystem::remove_all(root_, ignored);
 }
 
@@ -98,10 +99,13 @@ SupervisedTask TaskBench::python(std::uint64_t id, const std::string& script) co
   return task;
 }
 
+std::string TaskBench::group_name() const {
+  return "neap/test-" + root_.substr(root_.rfind('-') + 1);
+}
+
 void TaskBench::give_group(SupervisedTask& task) const {
-  const std::string mark = root_.substr(root_.rfind('-') + 1);
-  task.cgroup = SupervisedGroup{
-      "/sys/fs/cgroup", "neap/test-" + mark + "/" + std::to_string(task.allocation.value), {}};
+  const std::string name = group_name() + "/" + std::to_string(task.allocation.value);
+  task.cgroup = SupervisedGroup{"/sys/fs/cgroup", name, {}};
 }
 
 void TaskBench::acknowledge_all(std::uint64_t id) {

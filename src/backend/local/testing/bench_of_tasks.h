@@ -71,6 +71,7 @@ class TaskBench {
 
  private:
   void receive(const Report& report);
+  [[nodiscard]] std::string group_name() const;
 
   std::string root_;
   std::string work_;
