@@ -26,14 +26,24 @@ void on_point(CrashPoint point) {
   if (passes_left.fetch_sub(1) == 1) ::kill(::getpid(), SIGKILL);
 }
 
+bool is_tested() {
+  const char* testing = std::getenv("NEAP_TESTING");
+  return testing != nullptr && std::string_view(testing) == "1";
+}
+
+std::int64_t number_of(const char* variable, std::int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  const std::int64_t value = text == nullptr ? 0 : std::strtoll(text, nullptr, 10);
+  return value > 0 ? value : otherwise;
+}
+
 }  // namespace
 
 std::string_view name_of(CrashPoint point) { return names[static_cast<std::size_t>(point)]; }
 
 bool arm_crash_points() {
-  const char* testing = std::getenv("NEAP_TESTING");
   const char* at = std::getenv("NEAP_CRASH_AT");
-  if (testing == nullptr || std::string_view(testing) != "1" || at == nullptr) return true;
+  if (!is_tested() || at == nullptr) return true;
   std::string name = at;
   std::uint64_t nth = 1;
   if (const auto colon = name.find(':'); colon != std::string::npos) {
@@ -54,6 +64,17 @@ bool arm_crash_points() {
   std::fprintf(stderr, "neap: NEAP_CRASH_AT names no moment of the loop or the journal: %s\n",
                name.c_str());
   return false;
+}
+
+Loop::Options paced_for_tests(Loop::Options options) {
+  if (!is_tested()) return options;
+  options.snapshot_every = static_cast<std::uint64_t>(
+      number_of("NEAP_SNAPSHOT_EVERY", static_cast<std::int64_t>(options.snapshot_every)));
+  options.seal_every =
+      Micros(number_of("NEAP_SEAL_EVERY_MS", options.seal_every.value / 1'000) * 1'000);
+  options.retention =
+      Micros(number_of("NEAP_RETENTION_MS", options.retention.value / 1'000) * 1'000);
+  return options;
 }
 
 }  // namespace neap::daemon

@@ -1,11 +1,15 @@
-// Named moments of the loop at which a test may kill the daemon: NEAP_CRASH_AT=name[:n], honoured
-// only with NEAP_TESTING=1. The journal's own moments (journal/crash_points.h) go by the same
-// variable.
+// What a test may ask of the daemon by variables, honoured only with NEAP_TESTING=1.
+//
+// NEAP_CRASH_AT=name[:n] kills it the nth time that it passes a named moment of the loop, or of the
+// journal (journal/crash_points.h). NEAP_SNAPSHOT_EVERY (records), NEAP_SEAL_EVERY_MS and
+// NEAP_RETENTION_MS make happen in a second what takes a day.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <string_view>
+
+#include "daemon/loop.h"
 
 namespace neap::daemon {
 
@@ -30,5 +34,7 @@ inline void crash_point(CrashPoint point) {
 [[nodiscard]] std::string_view name_of(CrashPoint point);
 // Reads the variables; returns false and says why on stderr when the name is unknown.
 bool arm_crash_points();
+// The options as they are, or as a test wants them.
+[[nodiscard]] Loop::Options paced_for_tests(Loop::Options options);
 
 }  // namespace neap::daemon

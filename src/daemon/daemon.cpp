@@ -258,7 +258,7 @@ class Daemon {
     };
     loop_ = std::make_unique<Loop>(std::move(recovered->state), std::move(recovered->books),
                                    std::move(*journal), system_now, std::move(outlet),
-                                   Loop::Options{.retention = file.journal_retention});
+                                   paced_for_tests({.retention = file.journal_retention}));
     return {};
   }
 
@@ -401,9 +401,10 @@ Result<void> verify_journal(const std::string& state_dir) {
   if (!newest) return tl::unexpected(newest.error());
   const std::uint64_t a = hash_of(whole->state);
   const std::uint64_t b = hash_of(newest->state);
-  std::printf("%llu records, state %s, from snapshot %llu: %s\n",
+  std::printf("%llu records, state %s from record %llu, %s from snapshot %llu\n",
               static_cast<unsigned long long>(whole->state.sequence), hex(a).c_str(),
-              static_cast<unsigned long long>(newest->snapshot_sequence), hex(b).c_str());
+              static_cast<unsigned long long>(whole->snapshot_sequence + 1), hex(b).c_str(),
+              static_cast<unsigned long long>(newest->snapshot_sequence));
   if (a != b) return fail(ErrorCode::internal, "the snapshot and the full replay differ", path);
   return {};
 }

@@ -57,8 +57,13 @@ Result<Recovered> recover(const std::string& journal_path, ReplayFrom from) {
   }
   auto reader = journal::Reader::open(journal_path);
   if (!reader) return tl::unexpected(reader.error());
-  if (from == ReplayFrom::newest_snapshot) {
-    auto loaded = reader->load_snapshot();
+  auto oldest = reader->first_sequence();
+  if (!oldest) return tl::unexpected(oldest.error());
+  // Where retention has dropped records, the oldest snapshot is the first that there is.
+  if (from == ReplayFrom::newest_snapshot || *oldest > 1) {
+    auto loaded =
+        reader->load_snapshot(from == ReplayFrom::newest_snapshot ? journal::SnapshotAge::newest
+                                                                  : journal::SnapshotAge::oldest);
     if (!loaded) return tl::unexpected(loaded.error());
     for (const std::string& why : loaded->rejected)
       log_warning(fmt::format("snapshot passed over: {}", why));

@@ -16,6 +16,7 @@ struct Recovered {
   std::uint64_t snapshot_sequence = 0;
 };
 
+// first_record: or the oldest snapshot, where retention has dropped the records before it.
 enum class ReplayFrom : std::uint8_t { newest_snapshot, first_record };
 // Reads beside a writer too. not_found: there is no journal yet.
 [[nodiscard]] Result<Recovered> recover(const std::string& journal_path, ReplayFrom from);

@@ -82,9 +82,7 @@ Result<Reader> Reader::open(const std::string& path) {
   return Reader(std::move(*connection));
 }
 
-Result<Head> Reader::head() {
-  return read_head(connection_);
-}
+Result<Head> Reader::head() { return read_head(connection_); }
 
 Result<std::uint64_t> Reader::first_sequence() {
   auto dropped = dropped_up_to(connection_);
@@ -190,8 +188,10 @@ Result<Snapshot> Reader::read_snapshot(std::uint64_t sequence) {
   return snapshot;
 }
 
-Result<LoadedSnapshot> Reader::load_snapshot() {
-  auto list = connection_.prepare("SELECT sequence FROM snapshot ORDER BY sequence DESC");
+Result<LoadedSnapshot> Reader::load_snapshot(SnapshotAge age) {
+  auto list = connection_.prepare(age == SnapshotAge::newest
+                                      ? "SELECT sequence FROM snapshot ORDER BY sequence DESC"
+                                      : "SELECT sequence FROM snapshot ORDER BY sequence");
   if (!list) return pass_on(list);
   std::vector<std::uint64_t> sequences;
   for (;;) {

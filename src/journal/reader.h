@@ -62,6 +62,8 @@ class Cursor {
   std::vector<std::byte> bytes_;
 };
 
+enum class SnapshotAge : std::uint8_t { newest, oldest };
+
 class Reader {
  public:
   [[nodiscard]] static Result<Reader> open(const std::string& path);
@@ -75,8 +77,8 @@ class Reader {
   [[nodiscard]] Result<Cursor> from_time(Time time);
   // The last `count` records, then whatever follows.
   [[nodiscard]] Result<Cursor> tail(std::uint64_t count);
-  // The newest snapshot whose checksum and chain hold.
-  [[nodiscard]] Result<LoadedSnapshot> load_snapshot();
+  // The newest (or oldest) snapshot whose checksum and chain hold.
+  [[nodiscard]] Result<LoadedSnapshot> load_snapshot(SnapshotAge age = SnapshotAge::newest);
   [[nodiscard]] Result<std::vector<Segment>> segments() { return read_segments(connection_); }
   // Reads everything held: the chain, the segments, both snapshots. Returns the records read.
   [[nodiscard]] Result<std::uint64_t> verify();
