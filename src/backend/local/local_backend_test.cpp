@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <filesystem>
 
+#include "backend/local/launcher.h"
 #include "backend/local/task_log.h"
 #include "backend/local/testing/bench_of_tasks.h"
 
@@ -35,6 +36,13 @@ class LocalBackendTest : public ::testing::Test {
   ~LocalBackendTest() override {
     for (std::uint64_t id = 1; id < 10; ++id) backend_->carry_out(KillTask{AllocationId(id)});
     for (const std::uint64_t id : running_) wait_for<TaskExited>(id);
+    for (const Event& event : events_) {  // so that their supervisors leave
+      if (const ReportStamp* stamp = stamp_of(event)) backend_->acknowledge(*stamp);
+    }
+    for (std::uint64_t id = 1; id < 10; ++id) {
+      testing::TaskBench::wait_until(
+          [&] { return !supervisor_of(backend_->directory_of(AllocationId(id))); });
+    }
     backend_.reset();
     std::filesystem::remove_all(root_);
   }
