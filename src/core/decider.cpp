@@ -15,6 +15,7 @@ namespace neap {
 void Decider::emit(Decision decision) {
   apply(state_, now_, decision);
   append_actions(state_, decision, result_.actions);
+  if (result_.note) result_.note(state_, nullptr, &decision);
   result_.decisions.push_back(std::move(decision));
 }
 

@@ -14,6 +14,7 @@ namespace neap {
 
 void step(PoolState& state, Time now, const Event& event, StepResult& result) {
   apply(state, now, event);
+  if (result.note) result.note(state, &event, nullptr);
   decide(state, now, result);
 }
 

@@ -2,6 +2,7 @@
 // runs in the daemon, in the simulator and in what-if copies.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace neap {
 struct StepResult {
   std::vector<Decision> decisions;  // already applied, in order; to be journalled after the event
   std::vector<Action> actions;      // to be carried out once event and decisions are durable
+  // Called after each record is applied, with the state as a replay will have it there: for read
+  // models, which must not see what a later decision of the same step made of it. One of the two
+  // pointers is set.
+  std::function<void(const PoolState&, const Event*, const Decision*)> note;
 };
 
 // Refuses an event that the state forbids, before it is journalled: a second task of one name, a

@@ -206,22 +206,26 @@ bool Loop::apply_event(Time now, Event event, Held& held, StepResult& result) {
       sequencer_.forget(stamp->source);
     }
   }
-  const std::size_t first_decision = result.decisions.size();
-  const std::uint64_t sequence = state_.sequence + 1;
+  result.note = [&](const PoolState& state, const Event* fact, const Decision* decision) {
+    Record record{state.sequence, state.now, {}, TaskId::none()};
+    if (fact != nullptr) {
+      record.body = *fact;
+      record.reporter = reporter;
+      const auto kind =
+          is_aggregate(*fact) ? journal::RecordKind::aggregate : journal::RecordKind::event;
+      batch_.add(now, kind, static_cast<std::uint16_t>(fact->index()), as_bytes(encode(*fact)));
+    } else {
+      record.body = *decision;
+      const auto kind = std::holds_alternative<WaitReasonChanged>(*decision)
+                            ? journal::RecordKind::reason
+                            : journal::RecordKind::decision;
+      batch_.add(now, kind, static_cast<std::uint16_t>(decision->index()),
+                 as_bytes(encode(*decision)));
+    }
+    books_.note(state, record);
+    held.records.push_back(std::move(record));
+  };
   step(state_, now, event, result);
-  const auto kind =
-      is_aggregate(event) ? journal::RecordKind::aggregate : journal::RecordKind::event;
-  batch_.add(now, kind, static_cast<std::uint16_t>(event.index()), as_bytes(encode(event)));
-  held.records.push_back({sequence, now, std::move(event), reporter});
-  books_.note(state_, held.records.back());
-  for (std::size_t i = first_decision; i < result.decisions.size(); ++i) {
-    const Decision& decision = result.decisions[i];
-    const bool reason = std::holds_alternative<WaitReasonChanged>(decision);
-    batch_.add(now, reason ? journal::RecordKind::reason : journal::RecordKind::decision,
-               static_cast<std::uint16_t>(decision.index()), as_bytes(encode(decision)));
-    held.records.push_back({sequence + 1 + (i - first_decision), now, decision, TaskId::none()});
-    books_.note(state_, held.records.back());
-  }
   return true;
 }
 
