@@ -7,7 +7,7 @@ namespace {
 
 void print_field(Terminal& terminal, const std::string& name, const std::string& value) {
   if (value.empty()) return;
-  constexpr std::size_t column = 18;
+  constexpr std::size_t column = 28;
   const std::string padding(name.size() < column ? column - name.size() : 1, ' ');
   terminal.line(terminal.painted(name, Colour::faint) + padding + harmless(value));
 }

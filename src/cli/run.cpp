@@ -75,11 +75,11 @@ std::string list_text(const std::vector<std::string>& items) {
   return text + "]";
 }
 
-void print_ending(const Context& context, const std::string& name, const Ending& ending) {
+void print_ending(const Context& context, const Value& made, const Ending& ending) {
   if (ending.state == "finished") return;
-  std::string line = "neap: " + name + " " + ending.state;
+  std::string line = "neap: " + made.text_at("name") + " " + ending.state;
   if (ending.exit_code > 0) line += " with " + std::to_string(ending.exit_code);
-  const auto detail = context.get("/v1/tasks/" + part(name));
+  const auto detail = context.get("/v1/tasks/" + std::to_string(made.number_at("id")));
   if (detail && !detail->at("task").text_at("reason").empty()) {
     line += ": " + harmless(detail->at("task").text_at("reason"));
   }
@@ -138,7 +138,7 @@ int run(const Context& context, const RunOptions& options) {
   const Interrupt interrupt(context, id);
   const auto ending = follow_log(context, id, 0);
   if (!ending) return context.failed(ending.error());
-  print_ending(context, id, *ending);
+  print_ending(context, *made, *ending);
   return exit_code_of(*ending);
 }
 

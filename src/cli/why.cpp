@@ -15,9 +15,8 @@ int why(const Context& context, const NamedOptions& options) {
   print_pool(terminal, report->at("pool"));
   const Value& task = report->at("task");
   const std::string& state = task.text_at("state");
-  terminal.line(harmless(task.text_at("name")) + " is " +
-                terminal.painted(state, colour_of(state)) + ": " +
-                harmless(report->text_at("reason")));
+  terminal.line(harmless(task.text_at("name")) + " (" + terminal.painted(state, colour_of(state)) +
+                "): " + harmless(report->text_at("reason")));
   const std::int64_t place = report->number_at("place", -1);
   if (place > 0) {
     terminal.line("place " + std::to_string(place) + " of " +

@@ -356,6 +356,13 @@ Result<void> fit_tier(const PoolSpec& pool, TaskFile& file) {
 
 Result<void> fit_to_pool(const PoolSpec& pool, TaskFile& file) {
   if (auto fitted = fit_tier(pool, file); !fitted) return fitted;
+  if (auto* task = std::get_if<TaskSpec>(&file.spec)) {
+    // The pool asks for a checkpoint that is overdue, so its own interval is one that holds.
+    ContractSpec& contract = task->contract;
+    if ((contract.sdk || contract.watch) && contract.interval.value == 0) {
+      contract.interval = pool.preempt.checkpoint_interval;
+    }
+  }
   const Request& request = file.request();
   if (pool.total_gpus == 0 || request.count <= pool.total_gpus) return {};
   return misfit(file.lines.contains("gpus") ? "gpus" : "gpu.count",

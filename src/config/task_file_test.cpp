@@ -231,6 +231,20 @@ TEST(TaskFile, TakesTheLightestTierOfItsKind) {
   EXPECT_EQ(tier_of("service: {name: a, command: [x], gpus: 1}\n"), "infer_core");
 }
 
+TEST(TaskFile, TakesThePoolsCheckpointInterval) {
+  const auto interval_with = [](std::string_view checkpoint) {
+    TaskFile file = accepted("task: {name: a, command: [x], gpus: 1, checkpoint: {" +
+                             std::string(checkpoint) + "}}\n");
+    PoolSpec pool = field_pool();
+    pool.preempt.checkpoint_interval = minutes(7);
+    EXPECT_TRUE(fit_to_pool(pool, file));
+    return std::get<TaskSpec>(file.spec).contract.interval;
+  };
+  EXPECT_EQ(interval_with("contract: sdk"), minutes(7));
+  EXPECT_EQ(interval_with("contract: sdk, interval: 3min"), minutes(3));
+  EXPECT_EQ(interval_with("contract: signals"), Micros(0));
+}
+
 // The reference page lists every accepted key, and no other.
 TEST(ConfigurationPage, ListsEveryKey) {
   std::ifstream page(std::string(NEAP_SOURCE_DIR) + "/docs/operators/configuration.md");
