@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "api/event_hub.h"
+#include "api/routes.h"
 #include "api/server.h"
 #include "api/testing/fake_control.h"
 #include "api/testing/raw_connection.h"
@@ -278,6 +280,42 @@ TEST(CommandLine, ExplainsItself) {
   EXPECT_EQ(neap({"ps", "--jsno"}).code, 2);
   EXPECT_EQ(neap({"serve", "p.yaml", "--state-dir", "/s"}).code, 42);
   EXPECT_EQ(neap({"verify", "/s"}).code, 43);
+}
+
+// The reference pages name every verb and every route, and no other.
+TEST(Pages, ListEveryVerbAndRoute) {
+  const auto first_cells = [](const std::string& page, const std::string& prefix) {
+    std::ifstream in(std::string(NEAP_SOURCE_DIR) + "/docs/operators/" + page);
+    std::set<std::string> cells;
+    for (std::string line; std::getline(in, line);) {
+      if (!line.starts_with("| `" + prefix)) continue;
+      cells.insert(line.substr(3, line.find('`', 3) - 3));
+    }
+    return cells;
+  };
+  std::set<std::string> verbs;
+  std::istringstream help(neap({"--help"}).out);
+  bool listing = false;
+  for (std::string line; std::getline(help, line);) {
+    if (listing && line.empty()) break;
+    // Deeper indentation goes on with the words of the verb above.
+    if (listing && line[2] != ' ') verbs.insert("neap " + line.substr(2, line.find(' ', 2) - 2));
+    listing = listing || line == "Subcommands:";
+  }
+  verbs.insert("neap demo");
+  EXPECT_EQ(first_cells("cli.md", "neap "), verbs);
+
+  api::testing::FakeControl control;
+  api::EventHub hub;
+  api::EventFeed events(control, hub, api::Authority(0));
+  api::LogFeed logs(control);
+  const auto router = api::make_router({control, events, logs, api::Authority(0), 0, 0});
+  std::set<std::string> listed;
+  for (const char* method : {"GET ", "POST ", "DELETE "}) {
+    listed.merge(first_cells("api.md", method));
+  }
+  const auto routes = router.routes();
+  EXPECT_EQ(listed, std::set<std::string>(routes.begin(), routes.end()));
 }
 
 TEST(CommandLine, CompletionKnowsEveryVerb) {
