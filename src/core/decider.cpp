@@ -146,16 +146,24 @@ void Decider::keep_guard() {
   auto& agenda = state_.index->agenda;
   if (agenda.roles) {
     agenda.roles = false;
-    Roles roles = assign_roles(state_);
-    const Roles before = current_roles(state_);
-    if (roles != before) {
-      emit(RolesAssigned{std::move(roles.guard), std::move(roles.buffer)});
-      for (const DeviceId device : before.guard) withdraw_from(device);
-    }
+    const bool large = state_.devices.size() > spread_anew_up_to;
+    if (!large || !roles_are_full(state_)) spread_roles();
   }
   if (!agenda.guard || state_.pause.active) return;
   agenda.guard = false;
-  if (state_.index->training_on_guard == 0) return;
+  if (state_.index->training_on_guard > 0) clear_guard();
+}
+
+void Decider::spread_roles() {
+  Roles roles = assign_roles(state_);
+  const Roles before = current_roles(state_);
+  if (roles == before) return;
+  emit(RolesAssigned{std::move(roles.guard), std::move(roles.buffer)});
+  for (const DeviceId device : before.guard) withdraw_from(device);
+}
+
+// Training on a guard device is asked to leave, by its cheapest mode.
+void Decider::clear_guard() {
   const Time needed_by = now_ + state_.spec.preempt.guard_reclaim;
   bool some_stay = false;
   for (std::size_t i = 0; i < state_.devices.size(); ++i) {

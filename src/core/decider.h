@@ -41,6 +41,8 @@ class Decider {
   void drop_plan_of(TaskId task, const std::string& why);
   bool try_preempt(const TaskState& task, int& searches);
   void set_wait_code(ShapeId shape, WaitCode code);
+  void spread_roles();
+  void clear_guard();
   void scale_service(ServiceId id);
   void settle_plan(TaskId task);
 

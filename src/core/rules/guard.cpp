@@ -71,6 +71,21 @@ Roles assign_roles(const PoolState& state) {
   return roles;
 }
 
+bool roles_are_full(const PoolState& state) {
+  std::int64_t guard = 0;
+  std::int64_t buffer = 0;
+  for (const ModelIndex& model : state.index->models) {
+    guard += model.usable[static_cast<std::size_t>(Role::guard)];
+    buffer += model.usable[static_cast<std::size_t>(Role::buffer)];
+  }
+  const auto usable = static_cast<std::int64_t>(state.index->usable_shared);
+  const std::int64_t guard_wanted = std::min<std::int64_t>(usable, state.spec.inference_guard_min);
+  const bool unmet = usable < state.spec.inference_guard_min;
+  const std::int64_t buffer_wanted =
+      unmet ? 0 : std::min<std::int64_t>(usable - guard_wanted, state.spec.elastic_buffer);
+  return guard == guard_wanted && buffer == buffer_wanted;
+}
+
 Roles current_roles(const PoolState& state) {
   Roles roles;
   for (std::uint32_t i = 0; i < state.devices.size(); ++i) {

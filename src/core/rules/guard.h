@@ -15,6 +15,10 @@ struct Roles {
   bool operator==(const Roles&) const = default;
 };
 [[nodiscard]] Roles assign_roles(const PoolState& state);
+// Guard and buffer are as large as they can be now. In a large pool that is enough: spreading
+// them anew is a pass over all devices, which no single node that joins is worth.
+[[nodiscard]] bool roles_are_full(const PoolState& state);
+inline constexpr std::size_t spread_anew_up_to = 4'096;  // devices
 [[nodiscard]] Roles current_roles(const PoolState& state);
 
 // Conditions of the pool that follow from devices: guard_unmet, devices_missing.
