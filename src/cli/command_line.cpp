@@ -135,7 +135,8 @@ class CommandLine {
 
   void add_demo() {
     CLI::App* app = app_.add_subcommand("demo", "Show the pool at work on this machine");
-    app->prefix_command();
+    // Its words are its own: not options of neap, and its help is not ours.
+    app->allow_extras()->fallthrough(false)->set_help_flag();
     app->callback([this, app] {
       act_ = [this, app](const Context&) { return program_.demo(app->remaining()); };
     });
