@@ -42,6 +42,7 @@ class DecisionApplier {
     task.report_epoch = 0;
     task.report_sequence = 0;
     task.stop_reason = StopReason::none;
+    task.asked_to_yield = false;
     change_phase(state_, task, Phase::starting);
     occupy(state_, task);
   }
@@ -67,6 +68,7 @@ class DecisionApplier {
     task.yield_mode = d.mode;
     task.yield_by = d.release_by;
     task.stop_reason = d.reason;
+    task.asked_to_yield = true;
     change_phase(state_, task, Phase::yielding);
     touch_nodes(task);
   }

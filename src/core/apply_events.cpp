@@ -416,7 +416,9 @@ class EventApplier {
                          " checkpoints in a row were overdue");
     } else if (e.signal == 0 && e.code == 0) {
       end_allocation(state_, task, Phase::finished, {});
-    } else if (reason == StopReason::preempted || reason == StopReason::guard_restored) {
+    } else if (reason == StopReason::preempted || reason == StopReason::guard_restored ||
+               (yielded && task.asked_to_yield)) {
+      // Withdrawn too late: it left because it was asked to. SIGTERM cannot be taken back at all.
       count_preemption(task);
       end_allocation(state_, task, Phase::waiting, {});
     } else if (reason == StopReason::device_failed || (yielded && made_progress(task))) {

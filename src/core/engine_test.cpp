@@ -105,6 +105,28 @@ TEST(Engine, D2_AYieldWhoseNeedHasGoneIsWithdrawn) {
   for (const char* name : {"a", "b", "c"}) EXPECT_EQ(s.task(name).phase, Phase::running);
 }
 
+// SIGTERM cannot be taken back: who leaves because of it has done as it was asked.
+TEST(Engine, D2_AWithdrawalThatComesTooLateIsNoFailureOfTheTask) {
+  Script s = small_pool();
+  for (const char* name : {"a", "b", "c"}) {
+    TaskSpec task = Script::training(name);
+    task.contract.sdk = false;
+    task.contract.signals = true;
+    ASSERT_TRUE(s.submit(task));
+    s.started(name);
+  }
+  s.pass(hours(1));
+  ASSERT_TRUE(s.submit(Script::service("chat", 2, 2)));
+  const TaskId victim = s.state.plans.at(s.task("chat.1").id).victims.at(0).task;
+  const std::string name = s.state.tasks.at(victim).spec.name;
+  ASSERT_TRUE(s.event(PauseRequested{"root", "incident"}));
+  ASSERT_TRUE(s.decided("YieldWithdrawn"));
+  s.exited(name, 75);
+  EXPECT_EQ(s.task(name).preemptions, 1);
+  EXPECT_EQ(s.task(name).restarts, 0);
+  EXPECT_EQ(s.task(name).lost, Micros(0));
+}
+
 TEST(Engine, G4_PauseFreezesPreemptionAndScalingAndKeepsTasks) {
   Script s = small_pool();
   for (const char* name : {"a", "b", "c"}) {

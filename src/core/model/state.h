@@ -148,6 +148,7 @@ struct TaskState {
   Time yield_by;  // p95 of its release; the grace follows
   Time kill_at = Time::never();
   StopReason stop_reason = StopReason::none;
+  bool asked_to_yield = false;  // in this allocation, even if that was withdrawn
 
   std::int32_t exit_code = 0, exit_signal = 0;
   std::string detail;  // why it was refused or failed
@@ -296,7 +297,7 @@ NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, 
 NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
 NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
-NEAP_ROW(exit_signal, detail)
+NEAP_ROW(asked_to_yield, exit_signal, detail)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ServiceState)
 NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
