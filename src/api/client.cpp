@@ -2,6 +2,8 @@
 
 #include <curl/curl.h>
 
+#include <cerrno>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -183,6 +185,13 @@ Result<std::string> Client::Connection::perform(const char* method, std::string_
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   if (incoming.stopped) return std::string();
+  long number = 0;
+  curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
+  if (done == CURLE_COULDNT_CONNECT && (number == EACCES || number == EPERM)) {
+    return fail(ErrorCode::permission_denied,
+                "this user may not use the socket; its owner can open it to a group with api.group",
+                endpoint.shown());
+  }
   if (done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST) {
     return fail(ErrorCode::unavailable,
                 "no daemon answers; start one with `neap serve`, or name its socket with --socket "

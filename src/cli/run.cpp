@@ -32,13 +32,13 @@ std::string name_for(const std::string& program) {
 // Ctrl-C leaves at once.
 class Interrupt {
  public:
-  Interrupt(const Context& context, std::string task) {
+  Interrupt(const Context& context, const Value& made) {
     ::sigemptyset(&signals_);
     ::sigaddset(&signals_, SIGINT);
     ::sigaddset(&signals_, SIGTERM);
     ::sigaddset(&signals_, SIGUSR2);  // ends the thread
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    thread_ = std::thread([this, &context, task = std::move(task)] { wait(context, task); });
+    thread_ = std::thread([this, &context, &made] { wait(context, made); });
   }
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -50,16 +50,17 @@ class Interrupt {
   }
 
  private:
-  void wait(const Context& context, const std::string& task) {
+  void wait(const Context& context, const Value& made) {
     constexpr int interrupted = 130;
     for (int count = 1;; ++count) {
       int signal = 0;
       ::sigwait(&signals_, &signal);
       if (ending_.load()) return;
       if (count > 1) ::_exit(interrupted);
-      context.terminal().complain("neap: cancelling " + task + "; again leaves at once");
+      context.terminal().complain("neap: cancelling " + made.text_at("name") +
+                                  "; again leaves at once");
       auto client = context.client();
-      if (client) (void)client->remove("/v1/tasks/" + part(task));
+      if (client) (void)client->remove("/v1/tasks/" + std::to_string(made.number_at("id")));
     }
   }
 
@@ -135,7 +136,7 @@ int run(const Context& context, const RunOptions& options) {
   // By number: the name may be another task's by the time this one has ended.
   const std::string id = std::to_string(made->number_at("id"));
   context.terminal().complain("neap: " + name + " submitted, id " + id);
-  const Interrupt interrupt(context, id);
+  const Interrupt interrupt(context, *made);
   const auto ending = follow_log(context, id, 0);
   if (!ending) return context.failed(ending.error());
   print_ending(context, *made, *ending);

@@ -45,8 +45,9 @@ struct TaskFile {
                                                       Problems& problems);
 
 // What only the pool can tell: fills in the tier and the checkpoint interval when the file gives
-// none, and refuses an unknown tier, one of another kind of work, and a request for more devices than the pool has, with the
-// field under task or service as context. The daemon calls it when a file is submitted.
+// none, and refuses an unknown tier, one of another kind of work, and a request for more devices
+// than the pool has, with the field under task or service as context. The daemon calls it when a
+// file is submitted.
 [[nodiscard]] Result<void> fit_to_pool(const PoolSpec& pool, TaskFile& file);
 
 // All accepted keys, as "task.gpu.memory" or "service.replicas.min".
