@@ -140,7 +140,10 @@ Wide restart_cost(const PoolState& state, const TaskState& task, std::int64_t he
   const std::int64_t weight_ppm = std::int64_t{state.tier(task.tier).weight} * 10'000;
   const std::int64_t rise = (std::int64_t{1} << std::clamp(task.preemptions, 0, 5)) - 1;
   const Wide fairness = base * weight_ppm * rise / 1'000'000;
-  return base + state.spec.preempt.fixed_cost + fairness;
+  // A burst is served from the buffer before others yield (S4): whoever was lent a device there
+  // gives it back without the fixed price.
+  const std::int64_t fixed = on_lendable(state, task) ? 0 : state.spec.preempt.fixed_cost;
+  return base + fixed + fairness;
 }
 
 Outlook make_outlook(const PoolState& state, const TaskState& task, Time now, View view) {
@@ -176,7 +179,7 @@ Outlook make_outlook(const PoolState& state, const TaskState& task, Time now, Vi
         next_boundary(task.captured, interval_of(state, task), times.save, now);
     out.boundary_moves = boundary.moves;
     // A declared window is kept at the moment of stopping too (D3).
-    if (view == View::widest || on_lendable(state, task) || !is_inside_any(task, boundary.at)) {
+    if (on_lendable(state, task) || !is_inside_any(task, boundary.at)) {
       out.boundary_release = boundary.at + times.save + times.release;
     }
     out.boundary_cost = cost(times.stall);
@@ -231,10 +234,7 @@ Outlook outlook_of(const PoolState& state, const TaskState& task, Time now) {
 }
 
 Outlook widest_outlook_of(const PoolState& state, const TaskState& task, Time now) {
-  Outlook out = make_outlook(state, task, now, View::widest);
-  out.is_protected = false;
-  out.protection_changes = Time::never();
-  return out;
+  return make_outlook(state, task, now, View::widest);
 }
 
 std::optional<Offer> offer_by(const Outlook& outlook, Time needed_by, Killing killing) {

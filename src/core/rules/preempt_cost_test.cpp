@@ -84,7 +84,7 @@ TEST(PreemptCost, D3_NearlyDoneIsNotPreempted) {
 
 TEST(PreemptCost, D2_WhatRestartingCosts) {
   expect_rows({
-      {"eight devices", "on=a:0-7", 660, "boundary 555 5120000000000"},
+      {"six devices", "on=a:0-5", 660, "boundary 555 4740000000000"},
       {"measured before declared", "on=a:0 seen_save=20 seen_stall=3 seen_restore=60", 660,
        "boundary 565 3663000000000"},
       {"preempted twice: w g R (2^2 - 1)", "on=a:0 preemptions=2", 660,
@@ -151,12 +151,13 @@ TEST(PreemptCost, D3_Protection) {
   });
 }
 
+// S4: and are given back without the fixed price.
 TEST(PreemptCost, D4_LendableDevicesCarryNoProtection) {
   expect_rows({
-      {"after its start", "on=a:6 started=-100 captured=-60", 660, "boundary 555 3790000000000"},
-      {"in its window", "on=a:7 window=0-3600", 660, "boundary 555 3790000000000"},
-      {"past its budget", "on=a:7 today=9", 660, "boundary 555 3790000000000"},
-      {"partly there is there", "on=a:5,a:6 today=9", 660, "boundary 555 3980000000000"},
+      {"after its start", "on=a:6 started=-100 captured=-60", 660, "boundary 555 190000000000"},
+      {"in its window", "on=a:7 window=0-3600", 660, "boundary 555 190000000000"},
+      {"past its budget", "on=a:7 today=9", 660, "boundary 555 190000000000"},
+      {"partly there is there", "on=a:5,a:6 today=9", 660, "boundary 555 380000000000"},
       {"W <= R holds there too", "on=a:6 work=36100", 90, "none"},
   });
 }

@@ -121,7 +121,9 @@ TEST(Preempt, D4_GuardDevicesAreForInferenceAlone) {
           {"training takes the core", "near", "core/boundary -> a:0"},
           {"or what is lendable, if it can be released", "near releasable", "lent/boundary -> a:1"},
           {"never the guard", "near count=3 releasable", "nothing"},
-          {"inference takes all", "infer", "left/boundary -> a:2"},
+          {"inference takes what was lent before others yield (S4)", "infer",
+           "lent/boundary -> a:1"},
+          {"before the core", "infer count=2", "lent/boundary left/boundary -> a:1 a:2"},
           {"of all roles", "infer count=3",
            "core/boundary lent/boundary left/boundary -> a:0 a:1 a:2"},
       });
