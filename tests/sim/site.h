@@ -64,6 +64,9 @@ class Site {
   [[nodiscard]] simulated::Machines& machines() { return machines_; }
   [[nodiscard]] simulated::SimulatedBackend& backend() { return backend_; }
   [[nodiscard]] Daemon& daemon() { return daemon_; }
+  [[nodiscard]] const std::map<std::string, simulated::Record>& records() const {
+    return backend_.records();
+  }
   [[nodiscard]] const PoolState& state() const { return daemon_.state(); }
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Of the newest task of this name; nullptr when there is none.
