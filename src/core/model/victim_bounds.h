@@ -37,7 +37,7 @@ struct DemandClass {
 class VictimBounds {
  public:
   static constexpr std::int64_t infeasible = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::size_t classes_kept = 32;
+  static constexpr std::size_t classes_kept = 64;
   // A class not searched for so many searches is left to become out of date.
   static constexpr std::uint64_t searches_in_use = 64;
 
@@ -53,7 +53,7 @@ class VictimBounds {
 
   // Something changed that may lower the cost of victims on this node: its tenants and their
   // phase, contract, captured checkpoint or measured lengths, claims, roles, health, memory of
-  // others. Cheap: noted only.
+  // others. A change of a device's role concerns every node of its tenants. Cheap: noted only.
   void touch(NodeId node);
   void touch_all();
 

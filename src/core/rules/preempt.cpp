@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t cells_per_search = 100'000;
 // A gang is searched among its cheapest nodes and so many more, then four times as many.
-// Nodes of one cost are compared by victims only where some victim costs nothing, and so many.
+// So many nodes of one cost are compared by victims, where some victim adds nothing to it.
 constexpr int most_ties = 16;
 constexpr std::size_t first_spare_nodes = 8;
 constexpr std::size_t most_spare_nodes = 512;
@@ -30,6 +30,19 @@ Micros horizon_for(const PreemptSpec& spec, Micros wait) {
   Micros horizon = hours(1);
   while (horizon < wait && horizon < hours(24 * 365)) horizon = horizon * 2;
   return std::max(horizon, wait);
+}
+
+// Requests that differ little share their bounds, so that few kinds of bound are kept: asking for
+// less never costs more, so what bounds the smaller request bounds the larger one too.
+void coarsen(Request& request) {
+  constexpr std::int64_t share_step = 50;
+  constexpr std::int64_t memory_step = 1024;
+  request.memory -= MiB(request.memory.value % memory_step);
+  if (request.share == whole_device) {
+    request.trust_domain.clear();  // nobody stays
+  } else if (request.share.value > share_step) {
+    request.share -= MilliGpu(request.share.value % share_step);
+  }
 }
 
 // The order in which placement would try the models.
@@ -100,6 +113,7 @@ class VictimSearch {
     DemandClass demands{demand, horizon_for(state_.spec.preempt, needed_by_ - now_), killing_,
                         spread};
     demands.shape.request.count = count;
+    coarsen(demands.shape.request);
     return state_.index->victims.up_to_date(demands, state_.nodes.size(), now_, [&](NodeId node) {
       return measure_bound(state_, node, demands, now_);
     });
@@ -122,11 +136,12 @@ class VictimSearch {
   }
 
   // Nodes come by bound, then id: the first of equals has won, unless it takes, beside others, a
-  // victim that costs nothing and that another node does without.
+  // victim that adds nothing to the cost and that another node does without.
   bool may_win(std::int64_t bound, int& ties) const {
     if (!best_ || bound < best_->cost) return true;
     if (bound > best_->cost || best_->victims.size() < 2 || ++ties > most_ties) return false;
-    return std::any_of(best_->victims.begin(), best_->victims.end(),
+    return best_->cost == saturated_cost ||
+           std::any_of(best_->victims.begin(), best_->victims.end(),
                        [](const Victim& v) { return v.cost == 0; });
   }
 

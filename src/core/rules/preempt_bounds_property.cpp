@@ -123,6 +123,11 @@ class ChangingPool {
         break;
     }
     touch(device.node);
+    for (const Tenant& tenant : device.tenants) {
+      for (const Slot& slot : state_.tasks.at(tenant.task).slots) {
+        touch(state_.device(slot.device).node);
+      }
+    }
   }
 
   void settle() {

@@ -30,8 +30,9 @@ struct Outlook {
 };
 [[nodiscard]] Outlook outlook_of(const PoolState& state, const TaskState& task, Time now);
 
-// The same for a task with devices on several nodes, as one of them may count on it: no
-// protection and the largest gain, because what happens on the other nodes is not noticed here.
+// The same for a task with devices on several nodes, as one of them may count on it: with the
+// largest gain, because who comes and goes on the other nodes is not noticed here. (A change of
+// roles is: see VictimBounds::touch.)
 [[nodiscard]] Outlook widest_outlook_of(const PoolState& state, const TaskState& task, Time now);
 
 [[nodiscard]] std::optional<Offer> offer_by(const Outlook& outlook, Time needed_by,
