@@ -396,9 +396,13 @@ def read_options(arguments=None):
 
 
 def main(arguments=None):
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    stop_read, stop_write = os.pipe()
+    os.set_blocking(stop_write, False)
+    # A pipe, not an Event: the kernel may deliver the signal on any thread, and then nothing would
+    # wake a main thread that waits for a lock.
+    signal.set_wakeup_fd(stop_write)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     options = read_options(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
@@ -410,7 +414,7 @@ def main(arguments=None):
                      daemon=True).start()
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     print("serving step %d on http://%s:%d" % (step, options.host, server.server_port), flush=True)
-    stop.wait()
+    os.read(stop_read, 1)
     done = server.drain(options.drain_seconds)
     print("drained" if done else "stopped with requests in flight", flush=True)
     return 0 if done else 1

@@ -141,11 +141,11 @@ class Serve(unittest.TestCase):
     def tearDownClass(cls):
         """SIGTERM: what is in flight is answered, then exit code 0."""
         answers = []
-        streams = [threading.Thread(target=lambda: answers.append(cls.stream_text(40)))
+        streams = [threading.Thread(target=lambda: answers.append(cls.stream_text(100)))
                    for _ in range(3)]  # two in the slots, one that waits
         for thread in streams:
             thread.start()
-        while cls.metric("requests_waiting") < 1:
+        while cls.metric("requests_waiting") < 1 and not answers:
             time.sleep(0.005)
         idle = http.client.HTTPConnection("127.0.0.1", cls.port, timeout=20)
         idle.connect()
@@ -156,7 +156,7 @@ class Serve(unittest.TestCase):
         cls.process.stdout.close()
         idle.close()
         assert cls.process.wait(20) == 0 and rest.endswith("drained\n"), rest
-        assert len(answers) == 3 and all(len(a) == 40 for a in answers), answers
+        assert len(answers) == 3 and all(len(a) == 100 for a in answers), answers
 
     @classmethod
     def call(cls, method, path, body=None, headers=None):

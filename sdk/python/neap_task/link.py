@@ -7,6 +7,7 @@ socket goes away the thread tries again, for as long as the task lives; training
 import collections
 import os
 import selectors
+import signal
 import socket
 import sys
 import threading
@@ -92,6 +93,8 @@ class Link:
     # ---- the background thread
 
     def _run(self) -> None:
+        # Signals belong to the main thread: one delivered here would not wake it from a wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         delay = FIRST_RETRY_SECONDS
         while not self._dead:
             connected = self._connect()
