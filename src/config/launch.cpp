@@ -21,8 +21,6 @@ std::string to_json(const Launch& launch) {
   }
   if (launch.port > 0) out["port"] = launch.port;
   if (!launch.model_dir.empty()) out["model_dir"] = launch.model_dir;
-  if (!launch.sleep_path.empty()) out["sleep_path"] = launch.sleep_path;
-  if (!launch.wake_path.empty()) out["wake_path"] = launch.wake_path;
   return out.dump();
 }
 

@@ -5,8 +5,7 @@
 //    "cpu_milli": 4000, "host_memory_mib": 16384,
 //    "watch": "out/checkpoint-*",
 //    "health": {"path": "/health", "interval_us": 1000000, "timeout_us": 5000000},
-//    "port": 8100, "concurrency": 8, "model_dir": "/models/m",
-//    "sleep_path": "/sleep", "wake_path": "/wake"}
+//    "port": 8100, "concurrency": 8, "model_dir": "/models/m"}
 //
 // "command" and "workdir" are always there. "watch" is there with the contract of that name,
 // "health" and what follows it for services. {port} in a command stands for the replica's port,
@@ -40,8 +39,6 @@ struct Launch {
   std::int32_t port = 0;  // 0: chosen by the daemon
   std::int32_t concurrency = 0;
   std::string model_dir;
-  std::string sleep_path;
-  std::string wake_path;
 };
 
 [[nodiscard]] std::string to_json(const Launch& launch);

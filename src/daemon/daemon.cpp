@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -20,6 +19,7 @@
 #include "backend/local/local_backend.h"
 #include "backend/local/task_log.h"
 #include "config/pool_file.h"
+#include "config/text.h"
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
 #include "daemon/control_port.h"
@@ -35,27 +35,13 @@ namespace neap::daemon {
 
 namespace {
 
-constexpr std::size_t pool_file_limit = 1 << 20;
-
 Time system_now() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return Time(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
 }
 
-Result<std::string> read_pool_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(ErrorCode::not_found, "the pool file cannot be read", path);
-  std::string text(pool_file_limit + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > pool_file_limit) {
-    return fail(ErrorCode::too_large, "a pool file has at most 1 MiB", path);
-  }
-  return text;
-}
-
 Result<config::PoolFile> load_pool_file(const DaemonOptions& options) {
-  auto text = read_pool_file(options.pool_file);
+  auto text = config::read_file(options.pool_file);
   if (!text) return tl::unexpected(text.error());
   config::Problems problems(options.pool_file);
   auto file = config::parse_pool_file(*text, problems);

@@ -90,6 +90,10 @@ std::vector<std::string> environment_of(const StartTask& start, const Json& laun
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   variables["CUDA_VISIBLE_DEVICES"] = joined(start.devices);
   if (task.service) variables["NEAP_PORT"] = std::to_string(task.service->port);
+  if (const Json* folder = launch.find("model_dir");
+      folder != nullptr && folder->kind == Json::Kind::string) {
+    variables["NEAP_MODEL_DIR"] = folder->text;
+  }
   std::vector<std::string> out;
   for (const auto& [name, value] : variables) out.push_back(name + "=" + value);
   return out;
