@@ -84,8 +84,8 @@ class Trainer:
             print("warning: the training text is not the one %s was made with; the run goes on "
                   "but is not the one it would have been" % path, file=sys.stderr)
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict({"state": state["optimizer"],
-                                        "param_groups": self.optimizer.state_dict()["param_groups"]})
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state["optimizer"], "param_groups": groups})
         torch.set_rng_state(state["random"])
         self.batches.restore(state["data"])
         self.done = state["step"]
