@@ -322,9 +322,10 @@ void Decider::place_waiting() {
     Placement placement = place(state_, state_.shape(head.shape));
     if (!placement.slots.empty()) {
       start(task, std::move(placement.slots));
-    } else if (!try_preempt(task, searches)) {
+    } else if (const Preempting tried_to = try_preempt(task, searches);
+               tried_to != Preempting::planned) {
       // One failed search speaks for all of this shape.
-      set_wait_code(head.shape, placement.why);
+      set_wait_code(head.shape, tried_to == Preempting::paused ? WaitCode::paused : placement.why);
       continue;
     }
     if (const auto next = head_of(state_, head.shape)) heads.insert(*next);
@@ -332,27 +333,31 @@ void Decider::place_waiting() {
   for (const Head& head : heads) shapes.insert(head.shape.value);
 }
 
-bool Decider::try_preempt(const TaskState& task, int& searches) {
+Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
   const Shape& shape = state_.shape(task.shape);
   const PreemptSpec& preempt = state_.spec.preempt;
-  if (!preempt.enabled || state_.pause.active || shape.dedicated) return false;
+  if (!preempt.enabled || shape.dedicated) return Preempting::impossible;
   const auto& running = state_.index->running_by_tier;
   const bool lighter_runs = std::any_of(running.begin(), running.end(), [&](const auto& entry) {
     return std::get<TierId>(entry.first) > shape.tier;
   });
-  if (!lighter_runs || state_.preempt_retry_at[task.shape.value] > now_) return false;
+  if (!lighter_runs || state_.preempt_retry_at[task.shape.value] > now_) {
+    return Preempting::impossible;
+  }
   if (++searches > victim_searches_per_decide) {
     state_.index->agenda.shapes.insert(task.shape.value);
-    return false;
+    return Preempting::impossible;
   }
   const bool below_floor =
       shape.purpose == Purpose::inference && state_.index->training_on_guard > 0;
   const Micros within =
       below_floor ? preempt.guard_reclaim : preempt.checkpoint_interval + preempt.grace;
   auto proposal = find_victims(state_, shape, now_, now_ + within);
+  // Nobody is asked to yield in a pause (G4); who waits is told whether it is that.
+  if (state_.pause.active) return proposal ? Preempting::paused : Preempting::impossible;
   if (!proposal) {
     emit(PreemptRetryScheduled{task.shape, now_ + preempt_retry});
-    return false;
+    return Preempting::impossible;
   }
   const std::vector<Victim> victims = proposal->victims;
   emit(PreemptionPlanned{task.id, std::move(proposal->slots), std::move(proposal->victims),
@@ -366,7 +371,7 @@ bool Decider::try_preempt(const TaskState& task, int& searches) {
       emit(YieldAsked{v.id, v.allocation, victim.mode, victim.release_by, StopReason::preempted});
     }
   }
-  return true;
+  return Preempting::planned;
 }
 
 void Decider::set_wait_code(ShapeId shape, WaitCode code) {

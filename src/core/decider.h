@@ -39,7 +39,8 @@ class Decider {
   void withdraw_from(DeviceId device);
   void start(const TaskState& task, std::vector<Slot> slots);
   void drop_plan_of(TaskId task, const std::string& why);
-  bool try_preempt(const TaskState& task, int& searches);
+  enum class Preempting : std::uint8_t { planned, impossible, paused };
+  Preempting try_preempt(const TaskState& task, int& searches);
   void set_wait_code(ShapeId shape, WaitCode code);
   void spread_roles();
   void clear_guard();

@@ -136,6 +136,8 @@ std::string explain_wait(const PoolState& state, const TaskState& task) {
              "; it would fit on lendable devices, which only tasks that release within a "
              "checkpoint interval may use; outside them " +
              whole;
+    case WaitCode::paused:
+      return need + "; others would yield for it, but the pool is paused by " + state.pause.by;
     case WaitCode::dedicated_full:
       return need + " of the dedicated partition; there " + whole;
     default:
