@@ -202,7 +202,9 @@ class VictimSearch {
       if (!last) continue;
       lower_ =
           std::min(lower_, cover.exact ? std::min(price, gathered.outside) : gathered.cheapest);
-      if (cover.feasible && (!best_ || price < best_->cost)) propose_gang(demand, gang, cover);
+      const bool wins = !best_ || price < best_->cost ||
+                        (price == best_->cost && cover.jobs.size() < best_->victims.size());
+      if (cover.feasible && wins) propose_gang(demand, gang, cover);
       return;
     }
   }
