@@ -143,7 +143,7 @@ Unblock find_unblock(const PoolState& state, TaskId id, Time now) {
     Unblock unblock;
     unblock.kind = Unblock::Kind::end_tasks;
     for (const Victim& victim : plan->second.victims) unblock.tasks.push_back(victim.task);
-    return unblock;
+    if (starts_after(state, id, unblock, now)) return unblock;
   }
   Unblock unblock;
   if (task.not_before > now) {
