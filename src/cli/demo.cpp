@@ -115,7 +115,6 @@ class DemoLoad {
   void note(const load::LoadProgress& progress) {
     const std::lock_guard lock(mutex_);
     view_.elapsed = progress.elapsed;
-    view_.length = day_.curve.length();
     view_.phase = phase_at(day_, progress.elapsed);
     view_.rate = progress.rate;
     view_.in_flight = progress.in_flight;

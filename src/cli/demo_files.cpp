@@ -36,9 +36,6 @@ Result<std::string> find_examples(const std::string& given, const std::string& p
                             "../share/neap/examples/llm"}) {
       places.push_back(beside / way);
     }
-#ifdef NEAP_SOURCE_DIR
-    places.emplace_back(fs::path(NEAP_SOURCE_DIR) / "examples/llm");
-#endif
   }
   for (const fs::path& place : places) {
     std::error_code error;

@@ -5,7 +5,7 @@
 namespace neap::cli {
 namespace {
 
-constexpr std::int64_t shortest = 60;  // below, the burst is over before the pool has answered it
+constexpr std::int64_t shortest = 90;  // below, the burst is over before the pool has answered it
 constexpr std::int64_t longest = 3600;
 
 Result<std::int64_t> number(const std::string& option, const std::string& text, std::int64_t least,
@@ -48,7 +48,7 @@ bool takes_value(const std::string& name) {
 std::string demo_usage() {
   return "Usage: neap demo [OPTIONS]\n"
          "Shows the pool at work on this machine: simulated devices, real processes.\n"
-         "  --seconds N      length of the compressed day, 60 to 3600 (120)\n"
+         "  --seconds N      length of the compressed day, 90 to 3600 (120)\n"
          "  --keep           leave the pool running, and say how to stop it\n"
          "  --json           end with one JSON object, progress goes to standard error\n"
          "  --seed N         of the arrivals of requests (1)\n"

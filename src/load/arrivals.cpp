@@ -88,14 +88,14 @@ std::optional<Micros> RateCurve::when_expected(double arrivals) const {
 }
 
 Result<Day> make_day(const DayShape& shape) {
-  // Parts of the day: the burst comes before noon, and evening and second night leave time for
-  // the replicas to go and for training to come back.
-  constexpr double morning = 0.10;
-  constexpr double noon = 0.20;
-  constexpr double burst = 0.26;
-  constexpr double burst_end = 0.56;
-  constexpr double evening = 0.62;
-  constexpr double night = 0.70;
+  // Parts of the day. Before the burst training has had time to get going, and after it there is
+  // time for it to come back.
+  constexpr double morning = 0.12;
+  constexpr double noon = 0.22;
+  constexpr double burst = 0.40;
+  constexpr double burst_end = 0.66;
+  constexpr double evening = 0.72;
+  constexpr double night = 0.78;
   const Micros length = shape.length;
   const std::array<std::pair<double, double>, 9> outline{{{0, shape.night_per_second},
                                                           {morning, shape.night_per_second},

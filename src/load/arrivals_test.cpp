@@ -83,7 +83,7 @@ TEST(Day, HasItsPhasesInOrder) {
   ASSERT_TRUE(day);
   EXPECT_EQ(phase_at(*day, seconds(0)), "night");
   EXPECT_EQ(phase_at(*day, seconds(15)), "morning");
-  EXPECT_EQ(phase_at(*day, seconds(40)), "burst");
+  EXPECT_EQ(phase_at(*day, seconds(41)), "burst");
   EXPECT_EQ(phase_at(*day, seconds(99)), "night");
   EXPECT_DOUBLE_EQ(day->curve.rate_at((day->burst_from + day->burst_until) / 2), 8);
   EXPECT_EQ(day->curve.length(), seconds(100));
