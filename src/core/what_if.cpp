@@ -96,7 +96,7 @@ void end_task(PoolState& state, TaskId id, Time now) {
   StepResult ignored;
   TaskExited exit;
   exit.stamp = {task.allocation, task.report_epoch, task.report_sequence + 1};
-  if (task.service.valid()) {
+  if (task.service.valid() && !state.service(task.service).removed) {
     // A replica ends for good only when its service asks for one less.
     ServiceScaled scaled{state.service(task.service).spec.name, 0, 0, "what-if"};
     const auto staying = static_cast<std::int32_t>(state.service(task.service).replicas.size());

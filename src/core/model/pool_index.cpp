@@ -310,7 +310,7 @@ void rebuild_index(PoolState& state) {
     set_timer(state, TimerKind::guard, 0, state.guard_retry_at);
   }
   index.victims.touch_all();
-  index.agenda.roles = index.agenda.guard = true;
+  index.agenda.guard = true;  // roles were assigned with the record that called for it
   mark_waiting(state);
 }
 
