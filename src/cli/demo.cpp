@@ -72,7 +72,10 @@ class DemoLoad {
         options_{
             .curve = day_.curve,
             .target = {.port = files.port, .path = "/v1/completions", .body = demo_request_body()},
-            .seed = options.seed} {}
+            .seed = options.seed} {
+    view_.length = day_.curve.length();
+    view_.phase = phase_at(day_, Micros(0));
+  }
 
   void start() {
     began_us_ = wall_clock_us();
