@@ -15,6 +15,11 @@ bool Process::shows(Fault fault) const {
   return behaviour_.fault == fault && start_number_ <= behaviour_.fault_times;
 }
 
+Record& Process::record() {
+  const bool replica = order_.service.valid();
+  return around_.records[replica ? order_.name.substr(0, order_.name.rfind('.')) : order_.name];
+}
+
 void Process::after(Micros wait, std::function<void()> act) {
   around_.timeline.after(wait, [weak = weak_from_this(), plan = plans_, act = std::move(act)] {
     const auto self = weak.lock();

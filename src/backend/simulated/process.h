@@ -69,7 +69,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void end(std::int32_t code, std::int32_t signal, std::string detail);
   [[nodiscard]] Time now() const { return around_.timeline.now(); }
   [[nodiscard]] bool shows(Fault fault) const;
-  [[nodiscard]] Record& record() { return around_.records[order_.name]; }
+  // Replicas of one service share a record: each is a new task to the pool.
+  [[nodiscard]] Record& record();
 
   Surroundings& around_;
   StartTask order_;
