@@ -54,7 +54,7 @@ class BadLuck {
     const auto devices = static_cast<std::int64_t>(site_.machines().node(node).devices.size());
     const auto index = static_cast<std::int32_t>(random_.below(devices));
     const Micros mend = random_.between(seconds(20), minutes(30));
-    switch (random_.below(9)) {
+    switch (random_.below(10)) {
       case 0:
         site_.fail_device(node, index);
         later(mend, [this, node, index] { site_.repair_device(node, index); });
@@ -115,6 +115,16 @@ class BadLuck {
     if (running.empty()) return;
     site_.backend().crash_task(random_.pick(std::span<const AllocationId>(running)),
                                "somebody killed it");
+  }
+
+  void configure_anew() {
+    if (!site_.daemon().is_up() || !site_.state().configured) return;
+    PoolSpec pool = site_.state().spec;
+    const auto devices = static_cast<std::int64_t>(site_.state().devices.size());
+    pool.total_gpus = 0;
+    pool.inference_guard_min = static_cast<std::int32_t>(random_.below(devices / 2 + 1));
+    pool.elastic_buffer = static_cast<std::int32_t>(random_.below(5));
+    site_.ask(PoolConfigured{pool});
   }
 
   // People cancel tasks, and scale and remove services.

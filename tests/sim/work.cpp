@@ -14,7 +14,10 @@ namespace {
 constexpr MiB large_card{81'920};
 constexpr MiB small_card{24'576};
 
-PoolSpec any_pool(Random& random, std::int64_t devices) {
+// Half of the seeds are about getting along, half about a pool that is too small for its work.
+enum class Mood : std::uint8_t { calm, crowded };
+
+PoolSpec any_pool(Random& random, std::int64_t devices, Mood mood) {
   PoolSpec pool;
   pool.tiers = field_tiers();
   pool.inference_guard_min = static_cast<std::int32_t>(random.below(devices / 3 + 1));
@@ -23,8 +26,10 @@ PoolSpec any_pool(Random& random, std::int64_t devices) {
   pool.preempt.checkpoint_interval = random.between(minutes(2), minutes(15));
   pool.preempt.grace = random.between(seconds(10), seconds(60));
   pool.preempt.term_grace = random.between(seconds(5), seconds(30));
-  pool.preempt.protect_min = random.between(minutes(1), minutes(30));
+  pool.preempt.protect_min =
+      random.between(seconds(30), mood == Mood::crowded ? minutes(5) : minutes(30));
   pool.preempt.budget_per_day = static_cast<std::int32_t>(random.between(1, 6));
+  pool.preempt.guard_reclaim = random.between(seconds(20), minutes(3));
   pool.preempt.enabled = !random.chance(Ppm(50'000));
   pool.preempt.break_glass = random.chance(Ppm(100'000));
   pool.scale.stale_after = minutes(2);
@@ -74,17 +79,19 @@ ContractSpec any_contract(Random& random, const Behaviour& behaviour) {
   return contract;
 }
 
-Behaviour any_behaviour(Random& random) {
+Behaviour any_behaviour(Random& random, Mood mood) {
   constexpr std::array steps{seconds(10), seconds(30), seconds(60), seconds(120)};
   Behaviour b;
   b.spawn = random.between(milliseconds(100), seconds(10));
-  b.load = random.between(seconds(5), minutes(2));
+  // The protected window is nine times the restore time: short ones make for many preemptions.
+  const Micros longest = mood == Mood::crowded ? seconds(15) : minutes(2);
+  b.load = random.between(seconds(5), longest);
   b.step = random.pick(steps);
   b.steps = std::max<std::int64_t>(2, random.between(minutes(3), minutes(80)).value / b.step.value);
   b.interval = random.between(minutes(1), minutes(12));
   b.save = random.between(seconds(1), seconds(30));
   b.stall = random.chance(Ppm(500'000)) ? b.save : b.save / 3;
-  b.restore = random.between(seconds(5), minutes(2));
+  b.restore = random.between(seconds(5), longest);
   b.release = random.between(seconds(1), seconds(8));
   if (random.chance(Ppm(250'000))) {
     b.fault = static_cast<Fault>(random.between(1, 9));
@@ -111,10 +118,10 @@ Request any_request(Random& random) {
   return request;
 }
 
-TaskSpec any_task(Random& random, std::int64_t number) {
+TaskSpec any_task(Random& random, std::int64_t number, Mood mood) {
   constexpr std::array tiers{"train_interactive", "train_deadline_near", "train_normal",
                              "train_normal", "train_normal"};
-  Behaviour behaviour = any_behaviour(random);
+  Behaviour behaviour = any_behaviour(random, mood);
   TaskSpec task;
   task.name = "t" + std::to_string(number);
   task.team = random.chance(Ppm(500'000)) ? "red" : "blue";
@@ -135,6 +142,7 @@ TaskSpec any_task(Random& random, std::int64_t number) {
   if (random.chance(Ppm(100'000))) {
     task.windows.push_back({random.between(Micros(0), hours(24)), hours(3)});
   }
+  if (random.chance(Ppm(150'000))) task.deadline = Time(0) + random.between(minutes(20), hours(6));
   if (random.chance(Ppm(100'000))) task.baseline = "cuda-11.8";
   task.launch = launch_text(behaviour);
   return task;
@@ -206,19 +214,23 @@ Work any_work(Random& random) {
   work.nodes = any_nodes(random);
   std::int64_t devices = 0;
   for (const NodeSpec& node : work.nodes) devices += static_cast<std::int64_t>(node.devices.size());
-  work.pool = any_pool(random, devices);
-  work.horizon = Time(0) + random.between(minutes(60), hours(4));
+  const Mood mood = random.chance(Ppm(500'000)) ? Mood::crowded : Mood::calm;
+  work.pool = any_pool(random, devices, mood);
+  const Micros horizon = random.between(minutes(60), hours(4));
+  work.horizon = Time(0) + horizon;
   const std::int64_t tasks = random.between(3, 4 + 2 * devices);
+  const Micros last_task = mood == Mood::crowded ? horizon / 4 : horizon * 3 / 4;
   for (std::int64_t i = 0; i < tasks; ++i) {
-    const Time when = Time(0) + random.between(seconds(1), (work.horizon - Time(0)) * 3 / 4);
-    work.tasks.emplace_back(when, any_task(random, i));
+    work.tasks.emplace_back(Time(0) + random.between(seconds(1), last_task),
+                            any_task(random, i, mood));
   }
-  const std::int64_t services = random.below(3);
+  const std::int64_t services = mood == Mood::crowded ? random.between(1, 3) : random.below(3);
   for (std::int64_t i = 0; i < services; ++i) {
-    const Time when = Time(0) + random.between(seconds(1), (work.horizon - Time(0)) / 2);
+    const Micros first = mood == Mood::crowded ? horizon / 4 : seconds(1);
     ServiceSpec service = any_service(random, i);
     Load load = any_load(random, service.max_replicas);
-    work.services.emplace_back(when, std::move(service), std::move(load));
+    work.services.emplace_back(Time(0) + random.between(first, horizon * 2 / 3), std::move(service),
+                               std::move(load));
   }
   return work;
 }
