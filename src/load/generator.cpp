@@ -158,13 +158,14 @@ class Run {
   }
 
   void on_event(const epoll_event& event) {
-    if (event.data.u64 == timer_mark || event.data.u64 == stop_mark) {
+    const std::uint64_t mark = event.data.u64;  // a copy: the kernel's struct is packed
+    if (mark == timer_mark || mark == stop_mark) {
       std::uint64_t ignored = 0;
-      const int fd = event.data.u64 == timer_mark ? timer_.get() : stop_.get();
+      const int fd = mark == timer_mark ? timer_.get() : stop_.get();
       if (read(fd, &ignored, sizeof ignored) < 0) return;
       return;
     }
-    const auto found = running_.find(event.data.u64);
+    const auto found = running_.find(mark);
     if (found == running_.end()) return;
     Running& one = found->second;
     if (!one.unsent.empty() && !send_rest(one)) return;

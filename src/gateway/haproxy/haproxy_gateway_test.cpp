@@ -115,7 +115,7 @@ class HaproxyGatewayTest : public ::testing::Test {
   }
 
   std::string folder_;
-  Endpoint service_{.service = "chat", .slo_first_byte = milliseconds(200)};
+  Endpoint service_{.service = "chat", .slo_first_byte = milliseconds(500)};
   std::unique_ptr<HaproxyGateway> gateway_;
   std::mutex mutex_;
   measure::RequestTotals totals_;
@@ -158,7 +158,7 @@ TEST_F(HaproxyGatewayTest, E1_RequestsReachAReplicaAndAreCounted) {
   EXPECT_EQ(get("/1/0").status, 503);  // no replica yet
   ASSERT_TRUE(add(1, server));
   EXPECT_EQ(get("/3/1").chunks, 3);
-  EXPECT_EQ(get("/1/400").status, 200);  // later than the SLO
+  EXPECT_EQ(get("/1/900").status, 200);  // later than the SLO
   EXPECT_TRUE(eventually([&] { return sample().requests == 3; }));
   EXPECT_EQ(sample().failures, 1U);
   EXPECT_EQ(sample().ready_replicas, 1);
@@ -166,8 +166,8 @@ TEST_F(HaproxyGatewayTest, E1_RequestsReachAReplicaAndAreCounted) {
   EXPECT_EQ(totals_.responses, 2U);
   EXPECT_EQ(totals_.within_slo, 1U);
   EXPECT_EQ(totals_.failures, 1U);
-  EXPECT_GE(totals_.busy, milliseconds(400));
-  EXPECT_LT(totals_.busy_within_slo, milliseconds(200));
+  EXPECT_GE(totals_.busy, milliseconds(900));
+  EXPECT_LT(totals_.busy_within_slo, milliseconds(500));
 }
 
 TEST_F(HaproxyGatewayTest, E1_ConcurrencyIsBoundedAndTheRestQueues) {
@@ -219,24 +219,25 @@ TEST_F(HaproxyGatewayTest, E3_ADeadReplicaCostsNoRequest) {
   ASSERT_TRUE(add(2, lives));
   dies.reset();
   for (int i = 0; i < 6; ++i) EXPECT_EQ(get("/1/0").status, 200);
-  EXPECT_EQ(lives.served(), 6);
+  EXPECT_TRUE(eventually([&] { return lives.served() == 6; }));
 }
 
 TEST_F(HaproxyGatewayTest, E3_DrainWaitsForStreamsAcrossAReload) {
-  const TinyServer server;
+  TinyServer server;
   ASSERT_TRUE(ensure(service_));
   ASSERT_TRUE(add(1, server));
-  std::future<TinyResponse> stream = std::async(std::launch::async, [&] { return get("/8/100"); });
+  std::future<TinyResponse> stream = std::async(std::launch::async, [&] { return get("/gate"); });
   ASSERT_TRUE(eventually([&] { return sample().in_flight == 1; }));
   ASSERT_TRUE(ensure({.service = "other", .port = free_port()}));
   EXPECT_EQ(sample().in_flight, 1);  // in the old worker
   const Result<Drained> impatient = drain(1, milliseconds(50));
   ASSERT_TRUE(impatient);
   EXPECT_EQ(impatient->still_in_flight, 1);
+  server.release();
   const Result<Drained> patient = drain(1, seconds(20));
   ASSERT_TRUE(patient);
   EXPECT_EQ(patient->still_in_flight, 0);
-  EXPECT_EQ(stream.get().chunks, 8);
+  EXPECT_EQ(stream.get().chunks, 2);
   EXPECT_EQ(get("/1/0").status, 503);  // drained: takes nothing new
   ASSERT_TRUE(add(1, server));         // taken back
   EXPECT_EQ(get("/1/0").status, 200);
@@ -246,7 +247,7 @@ TEST_F(HaproxyGatewayTest, E3_RemoveCutsWhatOutlastsItsTime) {
   const TinyServer server;
   ASSERT_TRUE(ensure(service_));
   ASSERT_TRUE(add(1, server));
-  std::future<TinyResponse> stream = std::async(std::launch::async, [&] { return get("/20/100"); });
+  std::future<TinyResponse> stream = std::async(std::launch::async, [&] { return get("/gate"); });
   ASSERT_TRUE(eventually([&] { return sample().in_flight == 1; }));
   ASSERT_TRUE(remove(1, milliseconds(100)));
   EXPECT_FALSE(stream.get().whole);
@@ -271,13 +272,13 @@ TEST_F(HaproxyGatewayTest, G3_AKilledProxyComesBackWithItsMembers) {
 }
 
 TEST_F(HaproxyGatewayTest, G3_ARestartedDaemonTakesOver) {
-  const TinyServer kept;
-  const TinyServer stray;
+  TinyServer kept;
+  TinyServer stray;
   ASSERT_TRUE(ensure(service_));
   ASSERT_TRUE(ensure({.service = "stray", .port = free_port()}));
   ASSERT_TRUE(add(1, kept));
   ASSERT_TRUE(add(2, stray));
-  std::future<TinyResponse> stream = std::async(std::launch::async, [&] { return get("/6/100"); });
+  std::future<TinyResponse> stream = std::async(std::launch::async, [&] { return get("/gate"); });
   ASSERT_TRUE(eventually([&] { return sample().in_flight == 1; }));
   const pid_t before = master();
   const pid_t worker = workers().current;
@@ -290,7 +291,10 @@ TEST_F(HaproxyGatewayTest, G3_ARestartedDaemonTakesOver) {
   EXPECT_EQ(workers().current, worker);  // not even reloaded
   ASSERT_TRUE(await<void>([&](Gateway::Done done) { gateway_->forget_unclaimed(done); }));
   EXPECT_TRUE(eventually([&] { return sample().ready_replicas == 1; }));
-  EXPECT_EQ(stream.get().chunks, 6);
+  kept.release();
+  stray.release();
+  EXPECT_EQ(stream.get().chunks, 2);
+  ASSERT_TRUE(eventually([&] { return kept.served() + stray.served() == 2; }));
   const int served = stray.served();
   for (int i = 0; i < 4; ++i) EXPECT_EQ(get("/1/0").status, 200);
   EXPECT_EQ(stray.served(), served);

@@ -59,9 +59,16 @@ TinyServer::TinyServer()
 
 TinyServer::~TinyServer() {
   closing_ = true;
+  release();
   shutdown(listener_.get(), SHUT_RDWR);
   accepting_.join();
   for (std::thread& connection : connections_) connection.join();
+}
+
+void TinyServer::release() {
+  const std::lock_guard lock(mutex_);
+  open_ = true;
+  released_.notify_all();
 }
 
 void TinyServer::accept_all() {
@@ -96,13 +103,18 @@ bool TinyServer::answer(int fd, const std::string& path) {
     return recv(fd, &ignored, 1, 0) > 0;
   }
   const bool cut = path.starts_with("cut/");
-  const long chunks = std::strtol(cut ? last.c_str() : path.c_str(), nullptr, 10);
-  const long gap_ms = cut ? 0 : std::strtol(last.c_str(), nullptr, 10);
+  const bool gate = path == "gate";
+  const long chunks = gate ? 2 : std::strtol(cut ? last.c_str() : path.c_str(), nullptr, 10);
+  const long gap_ms = cut || gate ? 0 : std::strtol(last.c_str(), nullptr, 10);
   bool sent = send_all(fd,
                        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
                        "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
   for (long i = 0; i < chunks && sent && !closing_; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(gap_ms));
+    if (gate && i == 1) {
+      std::unique_lock lock(mutex_);
+      released_.wait(lock, [this] { return open_; });
+    }
     sent = send_all(fd, "9\r\ndata: x\n\n\r\n");
   }
   return sent && !cut && !closing_ && send_all(fd, "0\r\n\r\n");

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -17,6 +18,7 @@ namespace neap::posix {
 //   /CHUNKS/GAP_MS  that many server-sent events ("data: x"), the gap before each
 //   /cut/CHUNKS     as many events, then the connection breaks
 //   /status/CODE    that status, an empty body
+//   /gate           an event; then, after release(), another and the end
 //   /hang           nothing
 class TinyServer {
  public:
@@ -27,6 +29,7 @@ class TinyServer {
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] int served() const { return served_; }
+  void release();
   [[nodiscard]] int most_at_once() const { return most_at_once_; }
 
  private:
@@ -41,6 +44,8 @@ class TinyServer {
   std::atomic<int> most_at_once_ = 0;
   std::atomic<bool> closing_ = false;
   std::mutex mutex_;
+  std::condition_variable released_;
+  bool open_ = false;                     // guarded by mutex_
   std::vector<std::thread> connections_;  // guarded by mutex_
   std::thread accepting_;
 };
