@@ -1,0 +1,85 @@
+// D8: the published placement results, run by run.
+#include "simulate/openb/protocol.h"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "simulate/testing/published.h"
+
+namespace neap::simulate {
+namespace {
+
+struct Named {
+  std::string ours, published;
+};
+const Named deterministic[] = {{"dotprod", "02-DotProd"},
+                               {"clustering", "03-GpuClustering"},
+                               {"packing", "04-GpuPacking"},
+                               {"bestfit", "05-BestFit"},
+                               {"fgd", "06-FGD"}};
+
+Outcome run(const Workload& workload, const trace::OpenbOrder& order, const std::string& policy) {
+  Cluster cluster = workload.cluster(order.nodes);
+  const auto chosen = make_reference_policy(policy, workload, cluster,
+                                            {static_cast<std::uint64_t>(order.seed), Ties::fixed});
+  EXPECT_NE(chosen, nullptr) << policy;
+  return run_protocol(workload, order.pods, cluster, *chosen);
+}
+
+// The largest distance of two curves, in points.
+double distance(const Curve& curve, const std::vector<double>& published) {
+  EXPECT_EQ(published.size(), bins);
+  double largest = 0;
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    largest = std::max(largest, std::abs(curve.values[bin] / 100.0 - published[bin]));
+  }
+  return largest;
+}
+
+void expect_published(const std::vector<std::string>& traces, std::int64_t first,
+                      std::int64_t last) {
+  const auto published = Published::here();
+  if (!published) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
+  const auto curves = published->curves();
+  for (const std::string& trace : traces) {
+    const Workload workload = published->workload(trace);
+    std::array<double, bins> random_ours{}, random_theirs{};
+    for (std::int64_t seed = first; seed <= last; ++seed) {
+      const trace::OpenbOrder order = published->order(trace, seed, workload);
+      for (const Named& policy : deterministic) {
+        const Outcome outcome = run(workload, order, policy.ours);
+        const double off = distance(outcome.allocated, curves.at({trace, policy.published, seed}));
+        EXPECT_LE(off, 0.0201) << trace << " " << policy.ours << " " << seed;
+        EXPECT_EQ(outcome.refused_though_feasible, 0);
+        std::cout << trace << " " << seed << " " << policy.ours << ": off by at most " << off
+                  << ", " << outcome.seconds << " s, p99 " << outcome.decision.p99 << " ns\n";
+      }
+      const Outcome random = run(workload, order, "random");
+      const std::vector<double>& theirs = curves.at({trace, "01-Random", seed});
+      for (std::size_t bin = 0; bin < bins; ++bin) {
+        random_ours[bin] += random.allocated.values[bin] / 100.0;
+        random_theirs[bin] += theirs[bin];
+      }
+    }
+    // Its draws raced in the original: only means can agree.
+    const auto seeds = static_cast<double>(last - first + 1);
+    const double off = std::abs(random_ours[100] - random_theirs[100]) / seeds;
+    EXPECT_LE(off, seeds < 5 ? 0.5 : 0.2) << trace;
+    std::cout << trace << " random: mean at 100 off by " << off << "\n";
+  }
+}
+
+TEST(Protocol, D8_reproduces_published_runs) { expect_published({"default"}, 42, 43); }
+
+TEST(Protocol, D8_reproduces_all_published_runs) {
+  if (std::getenv("NEAP_LONG") == nullptr) GTEST_SKIP() << "skipped: NEAP_LONG not set";
+  expect_published({"default", "cpu200", "gpushare60", "multigpu30", "gpuspec20"}, 42, 46);
+}
+
+}  // namespace
+}  // namespace neap::simulate
