@@ -126,11 +126,14 @@ Result<api::Subject> ControlPort::find_service(std::string_view name_or_id) {
 
 Result<api::Subject> ControlPort::submit(const api::Caller& /*caller*/, config::TaskFile file) {
   auto fitted = ask<std::shared_ptr<config::TaskFile>>(
-      [file = std::move(file)](const PoolState& state,
-                               const Books&) -> Result<std::shared_ptr<config::TaskFile>> {
+      [this, file = std::move(file)](const PoolState& state,
+                                     const Books&) -> Result<std::shared_ptr<config::TaskFile>> {
         auto copy = std::make_shared<config::TaskFile>(file);
         if (auto fits = config::fit_to_pool(state.spec, *copy); !fits) {
           return tl::unexpected(fits.error());
+        }
+        if (auto assigned = service_ports_.assign(state, *copy); !assigned) {
+          return tl::unexpected(assigned.error());
         }
         return copy;
       });

@@ -7,6 +7,7 @@
 
 #include "api/control.h"
 #include "daemon/loop.h"
+#include "daemon/service_ports.h"
 #include "daemon/views.h"
 
 namespace neap::daemon {
@@ -55,6 +56,7 @@ class ControlPort final : public api::Control {
   ViewContext context_;
   Outside outside_;
   Loop::Clock clock_;
+  ServicePorts service_ports_;
 };
 
 }  // namespace neap::daemon
