@@ -241,8 +241,8 @@ class Pool:
         done = subprocess.run([str(NEAP), "verify", str(self.state_dir)], capture_output=True,
                               text=True, timeout=PATIENCE * 5)
         assert done.returncode == 0, "neap verify: %s%s" % (done.stdout, done.stderr)
-        found = re.fullmatch(r"(\d+) records, state (\w+) from record \d+, (\w+) from snapshot \d+\n",
-                             done.stdout)
+        found = re.fullmatch(r"(\d+) records, state (\w+) from record \d+, (\w+) from snapshot"
+                             r" \d+\n", done.stdout)
         assert found and found[2] == found[3], done.stdout
         return int(found[1]), found[2]
 
@@ -265,6 +265,9 @@ class Pool:
             if self.daemon.poll() is None:
                 self.daemon.kill()
                 self.daemon.wait()
+            elif self.daemon.returncode not in (0, -signal.SIGKILL):
+                print("the daemon ended with %d:\n%s" % (self.daemon.returncode, self.log_tail()),
+                      flush=True)
             self.daemon.stdout.close()
         # First the supervisors, whose tasks die with them, then whatever is left.
         end = time.monotonic() + 20

@@ -62,7 +62,8 @@ class Bitwise(unittest.TestCase):
         self.pool.submit_task(
             "job", [PYTHON, str(TRAIN), *OPTIONS, "--contract", contract, "--dir",
                     str(self.folder), "--checkpoint-every", "7", "--step-sleep", "0.05"],
-            env={"PYTHONPATH": str(SDK)}, checkpoint={**SIGNALS, "contract": contract, **checkpoint})
+            env={"PYTHONPATH": str(SDK)},
+            checkpoint={**SIGNALS, "contract": contract, **checkpoint})
         wait_for("the training to make steps", lambda: len(losses_of(self.folder)) >= 9)
 
     def preempt(self):
