@@ -1,7 +1,6 @@
 // D8: the published placement results, run by run.
 #include "simulate/openb/protocol.h"
 
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -48,7 +47,8 @@ void expect_published(const std::vector<std::string>& traces, std::int64_t first
   const auto curves = published->curves();
   for (const std::string& trace : traces) {
     const Workload workload = published->workload(trace);
-    std::array<double, bins> random_ours{}, random_theirs{};
+    constexpr std::uint64_t draws = 4;
+    double random_ours = 0, random_theirs = 0;
     for (std::int64_t seed = first; seed <= last; ++seed) {
       const trace::OpenbOrder order = published->order(trace, seed, workload);
       for (const Named& policy : deterministic) {
@@ -59,17 +59,15 @@ void expect_published(const std::vector<std::string>& traces, std::int64_t first
         std::cout << trace << " " << seed << " " << policy.ours << ": off by at most " << off
                   << ", " << outcome.seconds << " s, p99 " << outcome.decision.p99 << " ns\n";
       }
-      const Outcome random = run(workload, order, "random");
-      const std::vector<double>& theirs = curves.at({trace, "01-Random", seed});
-      for (std::size_t bin = 0; bin < bins; ++bin) {
-        random_ours[bin] += random.allocated.values[bin] / 100.0;
-        random_theirs[bin] += theirs[bin];
+      random_theirs += curves.at({trace, "01-Random", seed})[100];
+      for (std::uint64_t draw = 0; draw < draws; ++draw) {
+        random_ours += run(workload, order, "random", draw).allocated.values[100] / 100.0;
       }
     }
     // Its draws raced in the original: only means can agree.
     const auto seeds = static_cast<double>(last - first + 1);
-    const double off = std::abs(random_ours[100] - random_theirs[100]) / seeds;
-    EXPECT_LE(off, seeds < 5 ? 0.5 : 0.2) << trace;
+    const double off = std::abs(random_ours / draws - random_theirs) / seeds;
+    EXPECT_LE(off, seeds < 5 ? 0.4 : 0.2) << trace;
     std::cout << trace << " random: mean at 100 off by " << off << "\n";
   }
 }

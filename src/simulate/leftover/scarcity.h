@@ -1,0 +1,61 @@
+// Prices of what may run short: devices of a model that some demands insist on, and groups of
+// wholly free devices that larger demands need. A price is the chance that the demand still to
+// come exhausts the supply (Littlewood's rule), in tenths. Integers alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "simulate/openb/cluster.h"
+
+namespace neap::simulate {
+
+// How many of the ten tenths the normal distribution's upper tail has at surplus/sqrt(variance).
+[[nodiscard]] std::int32_t tenths_of_shortage(std::int64_t surplus, std::int64_t variance);
+
+class Scarcity {
+ public:
+  // One kind of demand, with what it has asked for in all.
+  struct Want {
+    std::uint64_t models = 0;  // 0: any
+    std::int32_t count = 0;
+    std::int64_t milli = 0;
+  };
+  Scarcity(std::span<const Want> wants, std::size_t models);
+
+  // Supply of a node that enters (sign 1) or leaves (sign -1) the books.
+  void count(const Node& node, int sign);
+  // Anew, for so much demand to come.
+  void refresh(std::int64_t milli_to_come);
+
+  // In 1/10000 milli: of a demand on a node of this model with so many wholly free devices, of
+  // which it opens `opened`.
+  [[nodiscard]] std::int64_t price(std::uint8_t model, std::int32_t milli, std::int32_t unused,
+                                   std::int32_t opened) const;
+
+ private:
+  struct ModelDemand {  // those that insist on one of these models
+    std::uint64_t models = 0;
+    std::int64_t part = 0;  // of all milli, in billionths
+  };
+  struct Group {  // those that want at least `count` whole devices of these models
+    std::uint64_t models = 0;
+    std::int32_t count = 0;
+    std::int64_t part = 0;
+    std::int32_t tenths = 0;  // the price
+  };
+
+  void refresh_models(std::int64_t milli_to_come);
+  void refresh_groups(std::int64_t milli_to_come);
+
+  std::vector<ModelDemand> insistent_;
+  std::vector<Group> groups_;
+  std::vector<std::int64_t> free_;                  // milli, by model
+  std::vector<std::int32_t> tenths_;                // the price, by model
+  std::vector<std::int32_t> counts_;                // sizes of groups
+  std::vector<std::vector<std::int64_t>> fitting_;  // groups that fit, by size, then model
+};
+
+}  // namespace neap::simulate

@@ -1,0 +1,63 @@
+// What a device's free part is worth: how much of it is expected to be free still when the pool
+// has filled up. Learned from what the pool is asked for, read by placement. Integers alone.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "simulate/openb/cluster.h"
+
+namespace neap::simulate {
+
+// Free cores per device decide whether its free part can be used at all, so the table has a row
+// for each of these bounds: a node of n cores a device is in row |{bound <= n}|.
+inline constexpr std::size_t core_rows = 21;
+inline constexpr std::size_t idle_steps = 101;          // free milli of a device by tens
+inline constexpr std::int64_t potential_unit = 10'000;  // of one milli
+
+// The row of so many half cores.
+inline constexpr std::array<std::uint8_t, 61> row_of_half_cores = [] {
+  constexpr std::array<int, core_rows - 1> bounds = {1,  2,  4,  6,  8,  10, 12, 14, 16, 18,
+                                                     20, 22, 24, 26, 28, 32, 36, 40, 50, 60};
+  std::array<std::uint8_t, 61> rows{};
+  for (int half = 0; half <= 60; ++half) {
+    for (const int bound : bounds)
+      if (half >= bound) ++rows[static_cast<std::size_t>(half)];
+  }
+  return rows;
+}();
+
+// Of a device that is partly used: by the free cores of its node.
+[[nodiscard]] inline std::size_t row_of_shared(std::int32_t cpu_milli) {
+  return row_of_half_cores[static_cast<std::size_t>(std::min(cpu_milli / 500, 60))];
+}
+// Of one that is wholly free: by the free cores of its node per free device.
+[[nodiscard]] inline std::size_t row_of_unused(std::int32_t cpu_milli, std::int32_t free_milli) {
+  const std::int32_t half = free_milli > 0 ? 2 * cpu_milli / free_milli : 60;
+  return row_of_half_cores[static_cast<std::size_t>(std::min(half, 60))];
+}
+[[nodiscard]] inline std::size_t step_of(std::int32_t idle_milli) {
+  return static_cast<std::size_t>(idle_milli) / 10;
+}
+
+struct LeftoverTable {
+  // Expected leftover in 1/10000 milli, by row and step.
+  std::array<std::array<std::int32_t, idle_steps>, core_rows> values{};
+};
+
+// Of all devices of a node.
+[[nodiscard]] std::int64_t potential(const LeftoverTable& table, const Node& node);
+
+struct Placement {
+  std::int64_t score = 0;  // by how much the expected leftover falls, in 1/10000 milli
+  DeviceMask devices = 0;
+  std::int32_t opened = 0;  // devices that were wholly free
+};
+
+// The best way to place a demand that fits there; `before` is the node's potential.
+[[nodiscard]] Placement best_placement(const LeftoverTable& table, const Node& node,
+                                       std::int64_t before, const Demand& demand);
+
+}  // namespace neap::simulate
