@@ -117,7 +117,7 @@ TEST(DemoVerdict, EveryPromiseCanFail) {
   const std::vector<std::pair<std::string, std::function<void(DemoFigures&)>>> spoilers{
       {"guard", [](DemoFigures& f) { f.evidence.ready[0].role = "core"; }},
       {"buffer", [](DemoFigures& f) { f.evidence.ready[1].role = "core"; }},
-      {"buffer before the burst", [](DemoFigures& f) { f.evidence.ready[1].time_us = 1; }},
+      {"buffer after training", [](DemoFigures& f) { f.evidence.ready[1].time_us = 20'000'000; }},
       {"no device from training", [](DemoFigures& f) { f.evidence.ready[2].taken_from = ""; }},
       {"not at a boundary", [](DemoFigures& f) { f.evidence.yielded = 0; }},
       {"killed", [](DemoFigures& f) { f.evidence.killed = 1; }},

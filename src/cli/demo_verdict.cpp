@@ -23,21 +23,28 @@ const ReadyReplica* on_guard(const DemoFigures& figures) {
   return first_ready(figures, [](const ReadyReplica& r) { return r.role == "guard"; });
 }
 
-const ReadyReplica* on_buffer(const DemoFigures& figures) {
-  return first_ready(figures, [&](const ReadyReplica& r) {
-    return r.role == "buffer" && r.time_us > figures.burst_began_us;
-  });
-}
-
 const ReadyReplica* from_training(const DemoFigures& figures) {
   return first_ready(figures, [&](const ReadyReplica& r) {
     return !r.taken_from.empty() && r.time_us > figures.burst_began_us;
   });
 }
 
+// The last one that was there before training gave up a device: an uneven night can bring one
+// before the burst does.
+const ReadyReplica* on_buffer(const DemoFigures& figures) {
+  const ReadyReplica* taken = from_training(figures);
+  const ReadyReplica* last = nullptr;
+  for (const ReadyReplica& replica : figures.evidence.ready) {
+    if (taken != nullptr && replica.time_us > taken->time_us) break;
+    if (replica.role == "buffer") last = &replica;
+  }
+  return last;
+}
+
 std::string after_burst(const DemoFigures& figures, const ReadyReplica* replica) {
   if (replica == nullptr) return "never";
-  return seconds_text(replica->time_us - figures.burst_began_us);
+  const std::int64_t after = replica->time_us - figures.burst_began_us;
+  return after < 0 ? "before it began" : seconds_text(after) + " after it began";
 }
 
 std::string percentiles_text(const measure::Histogram& times) {
@@ -97,13 +104,12 @@ std::vector<Promise> promises_of(const DemoFigures& figures) {
                       on_guard(figures) == nullptr ? "no" : on_guard(figures)->name,
                       on_guard(figures) != nullptr});
   promises.push_back({"the burst is served from the buffer first",
-                      after_burst(figures, on_buffer(figures)) + " after it began",
-                      on_buffer(figures) != nullptr});
-  promises.push_back({"then training yields a device to it",
-                      taken == nullptr ? "never"
-                                       : taken->taken_from + ", serving " +
-                                             after_burst(figures, taken) + " after the burst began",
-                      taken != nullptr});
+                      after_burst(figures, on_buffer(figures)), on_buffer(figures) != nullptr});
+  promises.push_back(
+      {"then training yields a device to it",
+       taken == nullptr ? "never"
+                        : taken->taken_from + ", serving the burst " + after_burst(figures, taken),
+       taken != nullptr});
   promises.push_back({"every preemption at a checkpoint boundary",
                       std::to_string(evidence.yielded) + " of " + std::to_string(asked) + ", " +
                           std::to_string(evidence.killed) + " killed",
