@@ -78,13 +78,14 @@ Shape shape_of(const TaskState& task) {
 
 Result<void> check_request(const PoolState& state, const Request& request) {
   if (request.count < 1) {
-    return fail(ErrorCode::invalid_argument, "a request needs at least one device", "count");
+    return fail(ErrorCode::invalid_argument, "a request needs at least one device", "gpus");
   }
   if (request.share < MilliGpu(1) || request.share > whole_device) {
-    return fail(ErrorCode::invalid_argument, "a share is above 0 % and at most 100 %", "compute");
+    return fail(ErrorCode::invalid_argument, "a share is above 0 % and at most 100 %",
+                "gpu.compute");
   }
   if (request.memory < MiB(0)) {
-    return fail(ErrorCode::invalid_argument, "memory cannot be negative", "memory");
+    return fail(ErrorCode::invalid_argument, "memory cannot be negative", "gpu.memory");
   }
   if (state.devices.empty()) return {};
   std::int64_t devices = 0;
@@ -97,19 +98,20 @@ Result<void> check_request(const PoolState& state, const Request& request) {
     devices += allows(request, model) && device.memory >= request.memory ? 1 : 0;
   }
   if (largest.value == 0) {
-    return fail(ErrorCode::invalid_argument, "the pool has no device of these models", "models");
+    return fail(ErrorCode::invalid_argument, "the pool has no device of these models",
+                "device_models");
   }
   if (request.memory > largest - state.spec.device_reserve) {
     return fail(ErrorCode::invalid_argument,
                 std::to_string(request.memory.value) + " MiB is more than any device has (" +
                     std::to_string((largest - state.spec.device_reserve).value) + " MiB)",
-                "memory");
+                "gpu.memory");
   }
   if (request.count > devices) {
     return fail(ErrorCode::invalid_argument,
                 std::to_string(request.count) + " devices are asked for, the pool has " +
                     std::to_string(devices) + " that could serve",
-                "count");
+                "gpus");
   }
   return {};
 }
