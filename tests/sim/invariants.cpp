@@ -193,8 +193,12 @@ void Invariants::check_reasons_hold(const PoolState& state) {
     if (state.index->waiting[s].empty()) continue;
     const Placement placement = place(state, state.shapes[s]);
     const TaskState& task = state.tasks.at(state.index->waiting[s].begin()->task);
-    if (!placement.slots.empty() || could_run(state, state.shapes[s])) {
-      violated(task, " waits (", name_of(state.wait_codes[s]), ") and there is room for it");
+    const char* found = !placement.slots.empty()            ? "the engine's own search"
+                        : could_run(state, state.shapes[s]) ? "a look at every device"
+                                                            : nullptr;
+    if (found != nullptr) {
+      violated(task, " waits (", name_of(state.wait_codes[s]), ") and there is room for it, says ",
+               found);
     }
   }
 }

@@ -63,6 +63,7 @@ class Invariants : public LoopObserver {
   void check(const Other& /*nothing to hold*/) {}
   void check_guard_kept(const TaskState& task, const std::vector<Slot>& slots);
   void check_victim(const TaskState& victim, ReleaseMode mode);
+  void check_asked(const TaskState& victim, const TaskState& task, ReleaseMode mode);
   void check_room(const PreemptionPlanned& d);
 
   const simulated::Machines& machines_;

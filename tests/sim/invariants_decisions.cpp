@@ -103,23 +103,47 @@ void Invariants::check_victim(const TaskState& victim, ReleaseMode mode) {
   }
 }
 
-// PEERS: evict only after a placement was simulated, per device. What the victims leave and what
-// is free must carry each slot.
+// PEERS: evict only after a placement was simulated, per device. Once the victims of all plans
+// have left, each device carries what stays and all that is claimed of it.
 void Invariants::check_room(const PreemptionPlanned& d) {
+  std::vector<TaskId> leaving;
+  std::vector<Slot> claimed = d.slots;
+  for (const Victim& victim : d.victims) leaving.push_back(victim.task);
+  for (const auto& [task, plan] : second_.plans) {
+    claimed.insert(claimed.end(), plan.slots.begin(), plan.slots.end());
+    for (const Victim& victim : plan.victims) leaving.push_back(victim.task);
+  }
   for (const Slot& slot : d.slots) {
     const DeviceState& device = second_.device(slot.device);
-    std::int64_t share = free_share(device).value;
-    std::int64_t memory = free_memory(second_, device).value;
-    for (const Victim& victim : d.victims) {
-      for (const Slot& held : second_.tasks.at(victim.task).slots) {
-        if (held.device != slot.device) continue;
-        share += held.share.value;
-        memory += held.memory.value;
-      }
+    MilliGpu share{0};
+    MiB memory{0};
+    for (const Tenant& tenant : device.tenants) {
+      if (std::find(leaving.begin(), leaving.end(), tenant.task) != leaving.end()) continue;
+      share += tenant.share;
+      memory += tenant.memory;
     }
-    if (!is_usable(second_, device) || share < slot.share.value || memory < slot.memory.value) {
+    for (const Slot& claim : claimed) {
+      if (claim.device != slot.device) continue;
+      share += claim.share;
+      memory += claim.memory;
+    }
+    const MiB room = device.memory - second_.spec.device_reserve - device.foreign;
+    if (!is_usable(second_, device) || share > whole_device || memory > room) {
       violated("a plan for task ", d.task.value, " has no room on ", device.uuid);
     }
+  }
+}
+
+// Who leaves already, for whatever reason, may be waited for; who runs is asked only by the rules.
+void Invariants::check_asked(const TaskState& victim, const TaskState& task, ReleaseMode mode) {
+  if (victim.phase == Phase::yielding || victim.phase == Phase::stopping) return;
+  const std::string& name = victim.spec.name;
+  check_victim(victim, mode);
+  if (victim.phase != Phase::running) violated(name, " is a victim and does not run");
+  if (victim.tier <= task.tier) violated(name, " is a victim of no heavier tier");
+  if (victim.purpose == Purpose::inference) violated(name, " serves and is a victim");
+  if (victim.purpose == Purpose::interactive && task.purpose != Purpose::inference) {
+    violated(name, " is interactive and a victim of training");
   }
 }
 
@@ -130,15 +154,9 @@ void Invariants::check(const PreemptionPlanned& d) {
   check_room(d);
   for (const Victim& v : d.victims) {
     const TaskState& victim = second_.tasks.at(v.task);
-    check_victim(victim, v.mode);
     const std::string& name = victim.spec.name;
-    if (victim.phase != Phase::running) violated(name, " is a victim and does not run");
     if (v.release_by > d.needed_by) violated(name, " releases too late");
-    if (victim.tier <= task.tier) violated(name, " is a victim of no heavier tier");
-    if (victim.purpose == Purpose::inference) violated(name, " serves and is a victim");
-    if (victim.purpose == Purpose::interactive && task.purpose != Purpose::inference) {
-      violated(name, " is interactive and a victim of training");
-    }
+    check_asked(victim, task, v.mode);
     const bool helps = std::any_of(victim.slots.begin(), victim.slots.end(),
                                    [&](const Slot& s) { return is_slot(d.slots, s.device.value); });
     if (!helps) violated(name, " is a victim and frees nothing that is needed");
@@ -175,7 +193,9 @@ void Invariants::check(const StopAsked& d) {
 void Invariants::check(const KillAsked& d) {
   const TaskState& task = second_.tasks.at(d.task);
   const bool overdue = task.phase == Phase::stopping && now_ >= task.kill_at;
-  const bool glass = d.reason == StopReason::preempted && second_.spec.preempt.break_glass;
+  const bool for_capacity =
+      d.reason == StopReason::preempted || d.reason == StopReason::guard_restored;
+  const bool glass = for_capacity && second_.spec.preempt.break_glass;
   if (!overdue && !glass) violated(task.spec.name, " is killed before it was asked to stop");
 }
 

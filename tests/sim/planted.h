@@ -1,6 +1,7 @@
 // Bugs planted in the engine or in the loop, to see that the invariants are worth something.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct NamedBug {
   std::string noticed;  // part of the violation that must come first
   Planted planted;
 };
+
+inline void PrintTo(const NamedBug& bug, std::ostream* out) { *out << bug.name; }
 
 [[nodiscard]] std::vector<NamedBug> planted_bugs();
 

@@ -16,6 +16,8 @@ struct Condition {
   const char* named;
 };
 
+void PrintTo(const Condition& condition, std::ostream* out) { *out << condition.name; }
+
 class Admission : public ::testing::TestWithParam<Condition> {};
 
 TEST_P(Admission, A4_TheFailedConditionIsNamed) {
