@@ -10,6 +10,7 @@
 #include "cli/context.h"
 #include "cli/verbs.h"
 #include "config/problem.h"
+#include "simulate/openb/experiment.h"
 
 // The only file that knows CLI11. A verb's options live as long as the parse: the callback of
 // the verb that was given is kept and called after it.
@@ -130,7 +131,31 @@ class CommandLine {
       act_ = [this, state_dir](const Context&) { return program_.verify_journal(*state_dir); };
     });
     if (program_.demo) add_demo();
+    add_simulate();
     add_about();
+  }
+
+  void add_simulate() {
+    CLI::App* parent = app_.add_subcommand("simulate", "Run a recorded trace through a policy");
+    parent->require_subcommand(1);
+    auto options = std::make_shared<SimulateOptions>();
+    SimulateOptions& o = *options;
+    CLI::App* app = parent->add_subcommand(
+        "openb", "The published placement experiment: pods arrive, none departs");
+    app->add_option("--nodes", o.nodes, "Node list")->required();
+    app->add_option("--pods", o.pods, "Pod list")->required();
+    app->add_option("--order", o.order, "Arrival orders; without: one drawn from the seed");
+    app->add_option("--seed", o.seed, "Which order")->capture_default_str();
+    app->add_option("--policy", o.policy, "How a node is chosen")
+        ->check(CLI::IsMember(simulate::policy_names()))
+        ->capture_default_str();
+    app->add_option("--ties", o.ties, "Between equal nodes: the first, or any")
+        ->check(CLI::IsMember({"fixed", "random"}))
+        ->capture_default_str();
+    add_json(app, o.json);
+    app->callback([this, options] {
+      act_ = [options](const Context& context) { return simulate_openb(context, *options); };
+    });
   }
 
   void add_demo() {

@@ -95,6 +95,17 @@ struct EventsOptions {
 };
 int events(const Context& context, const EventsOptions& options);
 
+struct SimulateOptions {
+  std::string nodes;  // files of the openb trace
+  std::string pods;
+  std::string order;
+  std::int64_t seed = 42;
+  std::string policy = "neap";
+  std::string ties = "fixed";  // or random
+  bool json = false;
+};
+int simulate_openb(const Context& context, const SimulateOptions& options);
+
 struct VersionOptions {
   std::string own;  // of this program
   bool json = false;
