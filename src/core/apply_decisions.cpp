@@ -52,10 +52,11 @@ class DecisionApplier {
     Plan& plan = state_.plans[d.task];
     plan = {d.task, d.slots, d.victims, state_.now, d.needed_by};
     for (const Victim& victim : d.victims) {
-      NEAP_CHECK(index_.plan_of_victim.emplace(victim.task, d.task).second);
+      index_.plans_of_victim[victim.task].insert(d.task);
       touch_nodes(state_.tasks.at(victim.task));
     }
     refresh_claims(state_, plan, +1);
+    refresh_plan_timer(state_, plan);
     for (const Slot& slot : d.slots) refresh_device(state_, slot.device);
     refresh_queue(state_, state_.tasks.at(d.task));
   }
@@ -191,6 +192,8 @@ class DecisionApplier {
       index_.training_on_guard -= device.role == Role::guard ? 1U : 0U;
     }
     device.role = role;
+    // The cost of a task that spans nodes changes on all of them.
+    for (const Tenant& tenant : device.tenants) touch_nodes(state_.tasks.at(tenant.task));
     refresh_device(state_, id);
   }
 

@@ -21,6 +21,7 @@ class EventApplier {
   void operator()(const PoolConfigured& e) {
     state_.spec = e.spec;
     state_.configured = true;
+    index_.victims.touch_all();
     index_.agenda.roles = true;
     mark_waiting(state_);
     for (const ServiceState& service : state_.services) {
@@ -221,7 +222,10 @@ class EventApplier {
     TaskState& task = reporter(e.stamp);
     if (task.last_step < e.last && task.captured == task.started_at) {
       const Micros since_placed = state_.now - e.busy - task.placed_at;
-      if (since_placed.value > 0 && task.seen_restore.value == 0) task.seen_restore = since_placed;
+      if (since_placed.value > 0 && task.seen_restore.value == 0) {
+        task.seen_restore = since_placed;
+        touch_nodes(task);
+      }
     }
     task.last_step = std::max(task.last_step, e.last);
   }

@@ -76,8 +76,11 @@ void vacate(PoolState& state, TaskState& task) {
     device.used_memory -= slot.memory;
     if (is_training(task)) count_guard_training(state, device, -1);
   }
-  leave_plan_of_victim(state, task.id);
+  leave_plans_of_victim(state, task.id);
   for (const Slot& slot : task.slots) refresh_device(state, slot.device);
+  // Beside what plans hold nothing may have become free, and yet others may come now who would
+  // not share a device with this one (A6).
+  if (task.spec.request.share < whole_device) mark_waiting(state);
   // A device that training has left can stand in for one of the guard that it still holds.
   if (is_training(task) && state.index->training_on_guard > 0) state.index->agenda.roles = true;
   state.index->allocations.erase(task.allocation);
@@ -87,16 +90,23 @@ void vacate(PoolState& state, TaskState& task) {
   if (--running->second == 0) state.index->running_by_tier.erase(running);
 }
 
-void leave_plan_of_victim(PoolState& state, TaskId victim) {
-  const auto found = state.index->plan_of_victim.find(victim);
-  if (found == state.index->plan_of_victim.end()) return;
-  Plan& plan = state.plans.at(found->second);
-  refresh_claims(state, plan, -1);
-  std::erase_if(plan.victims, [&](const Victim& v) { return v.task == victim; });
-  refresh_claims(state, plan, +1);
-  state.index->agenda.plans.insert(plan.task);
-  state.index->plan_of_victim.erase(found);
-  for (const Slot& slot : plan.slots) refresh_device(state, slot.device);
+void leave_plans_of_victim(PoolState& state, TaskId victim) {
+  const auto found = state.index->plans_of_victim.find(victim);
+  if (found == state.index->plans_of_victim.end()) return;
+  const std::set<TaskId> tasks = std::move(found->second);
+  state.index->plans_of_victim.erase(found);
+  for (const TaskId task : tasks) {
+    Plan& plan = state.plans.at(task);
+    refresh_claims(state, plan, -1);
+    std::erase_if(plan.victims, [&](const Victim& v) { return v.task == victim; });
+    refresh_claims(state, plan, +1);
+    refresh_plan_timer(state, plan);
+    state.index->agenda.plans.insert(task);
+  }
+  // Only now, with every plan's claim settled, may others see what became free.
+  for (const TaskId task : tasks) {
+    for (const Slot& slot : state.plans.at(task).slots) refresh_device(state, slot.device);
+  }
 }
 
 void drop_plan(PoolState& state, TaskId task) {
@@ -106,8 +116,11 @@ void drop_plan(PoolState& state, TaskId task) {
   refresh_claims(state, plan, -1);
   state.plans.erase(found);
   state.index->agenda.plans.erase(task);
+  set_timer(state, TimerKind::plan, task.value, Time::never());
   for (const Victim& victim : plan.victims) {
-    state.index->plan_of_victim.erase(victim.task);
+    const auto plans = state.index->plans_of_victim.find(victim.task);
+    plans->second.erase(task);
+    if (plans->second.empty()) state.index->plans_of_victim.erase(plans);
     for (const Slot& slot : state.tasks.at(victim.task).slots) {
       state.index->victims.touch(state.device(slot.device).node);
     }

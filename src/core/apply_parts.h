@@ -19,7 +19,7 @@ void vacate(PoolState& state, TaskState& task);
 void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string detail);
 // Forgets the plan made for this task, if there is one. Yields asked for it stand.
 void drop_plan(PoolState& state, TaskId task);
-void leave_plan_of_victim(PoolState& state, TaskId victim);
+void leave_plans_of_victim(PoolState& state, TaskId victim);
 // A new task of this spec, in phase waiting.
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 // A failed start or crash: waits out a growing pause, or fails for good.

@@ -6,6 +6,7 @@
 #include "core/model/check.h"
 #include "core/rules/admit.h"
 #include "core/rules/guard.h"
+#include "core/rules/leaving.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/scale.h"
@@ -64,7 +65,8 @@ void Decider::keep_deadlines() {
     index.agenda.attention.erase(index.agenda.attention.begin());
     if (const TaskState* task = state_.tasks.find(id)) attend(*task);
   }
-  while (!index.timers.empty() && std::get<Time>(*index.timers.begin()) <= now_) {
+  for (int kept = 0; kept < deadlines_per_decide; ++kept) {
+    if (index.timers.empty() || std::get<Time>(*index.timers.begin()) > now_) break;
     const auto [at, kind, id] = *index.timers.begin();
     switch (kind) {
       case TimerKind::task:
@@ -76,6 +78,9 @@ void Decider::keep_deadlines() {
         break;
       case TimerKind::device:
         emit(DeviceReadmitted{DeviceId(id)});
+        break;
+      case TimerKind::plan:
+        drop_plan_of(TaskId(id), "a task did not end when it was expected to");
         break;
       case TimerKind::guard:
         set_timer(state_, TimerKind::guard, id, Time::never());
@@ -179,6 +184,10 @@ void Decider::clear_guard() {
         some_stay = true;
         continue;
       }
+      if (offer->mode == ReleaseMode::kill) {
+        emit(KillAsked{task.id, task.allocation, StopReason::guard_restored});
+        continue;
+      }
       emit(YieldAsked{task.id, task.allocation, offer->mode, offer->release_by,
                       StopReason::guard_restored});
     }
@@ -197,7 +206,10 @@ void Decider::withdraw_from(DeviceId device) {
     const bool on_guard = std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
       return state_.device(slot.device).role == Role::guard;
     });
-    if (leaves_for_guard && !on_guard) emit(YieldWithdrawn{task.id, task.allocation});
+    const bool claimed = state_.index->plans_of_victim.contains(task.id);
+    if (leaves_for_guard && !on_guard && !claimed) {
+      emit(YieldWithdrawn{task.id, task.allocation});
+    }
   }
 }
 
@@ -282,7 +294,11 @@ void Decider::drop_plan_of(TaskId id, const std::string& why) {
   emit(PreemptionDropped{id, why});
   for (const Victim& victim : victims) {
     const TaskState& task = state_.tasks.at(victim.task);
-    if (task.phase == Phase::yielding) emit(YieldWithdrawn{task.id, task.allocation});
+    const bool still_needed = state_.index->plans_of_victim.contains(task.id) ||
+                              task.stop_reason != StopReason::preempted;
+    if (task.phase == Phase::yielding && !still_needed) {
+      emit(YieldWithdrawn{task.id, task.allocation});
+    }
   }
 }
 
@@ -352,7 +368,9 @@ Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
       shape.purpose == Purpose::inference && state_.index->training_on_guard > 0;
   const Micros within =
       below_floor ? preempt.guard_reclaim : preempt.checkpoint_interval + preempt.grace;
-  auto proposal = find_victims(state_, shape, now_, now_ + within);
+  // What is being left already may be enough; only then are others asked.
+  auto proposal = find_leaving(state_, shape, now_ + within);
+  if (!proposal) proposal = find_victims(state_, shape, now_, now_ + within);
   // Nobody is asked to yield in a pause (G4); who waits is told whether it is that.
   if (state_.pause.active) return proposal ? Preempting::paused : Preempting::impossible;
   if (!proposal) {
@@ -364,7 +382,7 @@ Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
                          now_ + within, proposal->lower_bound});
   for (const Victim& victim : victims) {
     const TaskState& v = state_.tasks.at(victim.task);
-    if (victim.mode == ReleaseMode::finish) continue;
+    if (victim.mode == ReleaseMode::finish || v.phase != Phase::running) continue;
     if (victim.mode == ReleaseMode::kill) {
       emit(KillAsked{v.id, v.allocation, StopReason::preempted});
     } else {

@@ -14,6 +14,7 @@ namespace neap {
 // event waits behind a long queue.
 inline constexpr int placements_per_decide = 512;
 inline constexpr int victim_searches_per_decide = 16;
+inline constexpr int deadlines_per_decide = 64;
 // A search for victims that found none is repeated after this time.
 inline constexpr Micros preempt_retry = seconds(5);
 

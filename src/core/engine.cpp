@@ -9,13 +9,19 @@
 #include "core/decider.h"
 #include "core/model/check.h"
 #include "core/model/pool_index.h"
+#include "core/rules/preempt.h"
 
 namespace neap {
+
+// Tenants whose offers are measured anew after each event, so that the work of changed nodes does
+// not pile up for the next search for victims.
+constexpr std::int64_t tenants_settled_per_step = 16;
 
 void step(PoolState& state, Time now, const Event& event, StepResult& result) {
   apply(state, now, event);
   if (result.note) result.note(state, &event, nullptr);
   decide(state, now, result);
+  settle_victim_bounds(state, now, tenants_settled_per_step);
 }
 
 void decide(PoolState& state, Time now, StepResult& result) {

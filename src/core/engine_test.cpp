@@ -127,6 +127,53 @@ TEST(Engine, D2_AWithdrawalThatComesTooLateIsNoFailureOfTheTask) {
   EXPECT_EQ(s.task(name).lost, Micros(0));
 }
 
+TEST(Engine, D2_WhatIsBeingLeftServesASecondDemandToo) {
+  Script s;
+  s.spec.preempt.protect_min = minutes(1);
+  s.configure();
+  s.node("n0", "d0", 4);
+  s.node("n1", "d1", 4);
+  for (const char* name : {"big", "other"}) {
+    ASSERT_TRUE(s.submit(Script::training(name, 4)));
+    s.started(name);
+  }
+  s.work(hours(1));
+  ASSERT_TRUE(s.submit(Script::service("chat", 3, 3)));
+  int yielding = 0;
+  for (const char* name : {"big", "other"}) {
+    yielding += s.task(name).phase == Phase::yielding ? 1 : 0;
+  }
+  EXPECT_EQ(yielding, 1) << "one job leaves four devices, three replicas need three";
+  EXPECT_EQ(s.state.plans.size(), 3U);
+  const std::string victim = s.task("big").phase == Phase::yielding ? "big" : "other";
+  // One need goes: the others still want the job to leave.
+  ASSERT_TRUE(s.event(ServiceScaled{"chat", 2, 2, "root"}));
+  EXPECT_EQ(s.task(victim).phase, Phase::yielding);
+  s.checkpoint(victim);
+  s.exited(victim, 75);
+  EXPECT_EQ(s.task("chat.0").phase, Phase::starting);
+  EXPECT_EQ(s.task("chat.1").phase, Phase::starting);
+  EXPECT_NE(s.task("chat.0").slots, s.task("chat.1").slots);
+}
+
+TEST(Engine, D2_APlanGivesUpOnATaskThatDoesNotEndInTime) {
+  Script s;
+  s.spec.preempt.protect_min = minutes(1);
+  s.configure();
+  s.node("n0", "d0", 1);
+  TaskSpec nearly = Script::training("nearly");
+  nearly.work = hours(1) + minutes(1);
+  ASSERT_TRUE(s.submit(nearly));
+  s.started("nearly");
+  s.work(hours(1));
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 1)));
+  const Plan& plan = s.state.plans.at(s.task("chat.0").id);
+  ASSERT_EQ(plan.victims.at(0).mode, ReleaseMode::finish);  // W <= R: it is left to finish
+  EXPECT_EQ(s.task("nearly").phase, Phase::running);
+  s.work(minutes(20));  // and does not
+  EXPECT_EQ(s.task("nearly").phase, Phase::yielding);
+}
+
 TEST(Engine, G4_PauseFreezesPreemptionAndScalingAndKeepsTasks) {
   Script s = small_pool();
   for (const char* name : {"a", "b", "c"}) {

@@ -174,7 +174,7 @@ rc::detail::TestResult run(Fault fault, rc::detail::TestParams params) {
       rc::detail::TestMetadata{}, params);
 }
 
-TEST(PreemptTouchProperty, DISABLED_D2_TheEngineTouchesWhatItChanges) {
+TEST(PreemptTouchProperty, D2_TheEngineTouchesWhatItChanges) {
   const auto result = run(Fault::none, rc::detail::configuration().testParams);
   std::ostringstream message;
   rc::detail::printResultMessage(result, message);

@@ -99,7 +99,8 @@ std::string index_difference(const PoolState& state) {
   if (a.task_names != b.task_names) return "task_names";
   if (a.service_names != b.service_names) return "service_names";
   if (a.allocations != b.allocations) return "allocations";
-  if (a.plan_of_victim != b.plan_of_victim) return "plan_of_victim";
+  if (a.plans_of_victim != b.plans_of_victim) return "plans_of_victim";
+  if (a.leaving != b.leaving) return "leaving";
   if (a.ended != b.ended) return "ended";
   if (a.running_by_tier != b.running_by_tier) return "running_by_tier";
   return "models or devices";

@@ -166,6 +166,11 @@ void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at) {
 }
 
 void refresh_timer(PoolState& state, const TaskState& task) {
+  if (task.phase == Phase::yielding || task.phase == Phase::stopping) {
+    state.index->leaving.insert(task.id);
+  } else {
+    state.index->leaving.erase(task.id);
+  }
   Time at = Time::never();
   switch (task.phase) {
     case Phase::waiting:
@@ -194,6 +199,14 @@ void refresh_timer(PoolState& state, const TaskState& task) {
   set_timer(state, TimerKind::task, task.id.value, at);
 }
 
+void refresh_plan_timer(PoolState& state, const Plan& plan) {
+  const bool waits_for_an_end =
+      std::any_of(plan.victims.begin(), plan.victims.end(),
+                  [](const Victim& victim) { return victim.mode == ReleaseMode::finish; });
+  set_timer(state, TimerKind::plan, plan.task.value,
+            waits_for_an_end ? plan.needed_by : Time::never());
+}
+
 ShapeId intern_shape(PoolState& state, const Shape& shape) {
   const ShapeId next(static_cast<std::uint32_t>(state.shapes.size()));
   const auto [found, is_new] = state.index->shape_ids.emplace(bytes_of(shape), next);
@@ -217,6 +230,8 @@ void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign) {
       }
     }
     DeviceState& device = state.devices[slot.device.value];
+    device.claimed_share += slot.share * sign;
+    device.claimed_memory += slot.memory * sign;
     device.held_share += MilliGpu(sign * std::max<std::int64_t>(0, share));
     device.held_memory += MiB(sign * std::max<std::int64_t>(0, memory));
   }
@@ -227,8 +242,8 @@ namespace {
 void rebuild_devices(PoolState& state) {
   for (DeviceState& device : state.devices) {
     device.tenants.clear();
-    device.used_share = device.held_share = MilliGpu(0);
-    device.used_memory = device.held_memory = MiB(0);
+    device.used_share = device.held_share = device.claimed_share = MilliGpu(0);
+    device.used_memory = device.held_memory = device.claimed_memory = MiB(0);
   }
   state.tasks.for_each([&](const TaskState& task) {
     if (!holds_devices(task.phase)) return;
@@ -266,7 +281,8 @@ void rebuild_names_and_queues(PoolState& state) {
     refresh_timer(state, task);
   });
   for (const auto& [task, plan] : state.plans) {
-    for (const Victim& victim : plan.victims) index.plan_of_victim[victim.task] = task;
+    for (const Victim& victim : plan.victims) index.plans_of_victim[victim.task].insert(task);
+    refresh_plan_timer(state, plan);
   }
 }
 
@@ -323,6 +339,7 @@ bool index_is_current(const PoolState& state) {
     const DeviceState& y = fresh.devices[d];
     if (x.used_share != y.used_share || x.used_memory != y.used_memory ||
         x.held_share != y.held_share || x.held_memory != y.held_memory ||
+        x.claimed_share != y.claimed_share || x.claimed_memory != y.claimed_memory ||
         x.tenants.size() != y.tenants.size()) {
       return false;
     }
@@ -346,8 +363,8 @@ bool index_is_current(const PoolState& state) {
          a.training_on_guard == b.training_on_guard && a.waiting == b.waiting &&
          a.waiting_shapes == b.waiting_shapes && a.timers == b.timers &&
          a.task_names == b.task_names && a.service_names == b.service_names &&
-         a.allocations == b.allocations && a.plan_of_victim == b.plan_of_victim &&
-         a.ended == b.ended && a.running_by_tier == b.running_by_tier;
+         a.allocations == b.allocations && a.plans_of_victim == b.plans_of_victim &&
+         a.leaving == b.leaving && a.ended == b.ended && a.running_by_tier == b.running_by_tier;
 }
 
 }  // namespace neap

@@ -41,7 +41,7 @@ struct QueueKey {
   auto operator<=>(const QueueKey&) const = default;
 };
 
-enum class TimerKind : std::uint8_t { task, shape, device, guard };
+enum class TimerKind : std::uint8_t { task, shape, device, guard, plan };
 using TimerKey = std::tuple<Time, TimerKind, std::uint32_t>;
 
 struct PoolIndex {
@@ -72,10 +72,12 @@ struct PoolIndex {
   std::unordered_map<std::string, ServiceId> service_names;  // not removed
   std::unordered_map<std::string, NodeId> node_names;
   std::unordered_map<AllocationId, TaskId> allocations;  // holding devices
-  std::unordered_map<TaskId, TaskId> plan_of_victim;     // victim -> the plan's task
+  std::map<TaskId, std::set<TaskId>> plans_of_victim;    // victim -> the plans' tasks
+  std::set<TaskId> leaving;                              // yielding or stopping
   std::set<std::pair<Time, TaskId>> ended;               // oldest first
   std::map<std::tuple<TierId, std::uint8_t>, std::uint32_t> running_by_tier;  // (tier, purpose)
   VictimBounds victims;
+  std::int64_t settle_allowance = 0;  // see settle_victim_bounds()
 
   // What changed since decide() last looked. Everything is marked after a rebuild.
   struct Agenda {
@@ -101,6 +103,8 @@ void refresh_device(PoolState& state, DeviceId id);
 // Waits and could start: in the queue. Called after any change of phase, plan or backoff.
 void refresh_queue(PoolState& state, const TaskState& task);
 void refresh_timer(PoolState& state, const TaskState& task);
+// A plan that waits for a task to end by itself is given up at its time.
+void refresh_plan_timer(PoolState& state, const Plan& plan);
 void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
 // Capacity may have become free: all that wait are looked at again.
 void mark_waiting(PoolState& state);

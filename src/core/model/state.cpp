@@ -153,7 +153,8 @@ std::optional<Micros> remaining_work(const TaskState& task, Time now) {
   if (!task.spec.work) return std::nullopt;
   Micros spent = task.done;
   if (task.phase == Phase::running || task.phase == Phase::yielding) spent += now - task.started_at;
-  return std::max(Micros(0), *task.spec.work - spent);
+  if (spent >= *task.spec.work) return std::nullopt;
+  return *task.spec.work - spent;
 }
 
 std::int64_t held_milli(const TaskState& task) {

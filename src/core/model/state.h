@@ -50,9 +50,10 @@ struct DeviceState {
   std::vector<Tenant> tenants;  // sorted by task
   MilliGpu used_share{0};
   MiB used_memory{0};
-  // Claimed by plans beyond what their own victims still hold here: free now, but spoken for.
-  MilliGpu held_share{0};
-  MiB held_memory{0};
+  // Claimed by plans beyond what their own victims still hold here: free now, but spoken for;
+  // and all that is claimed here.
+  MilliGpu held_share{0}, claimed_share{0};
+  MiB held_memory{0}, claimed_memory{0};
 };
 
 struct NodeState {
@@ -273,7 +274,8 @@ struct PoolState {
 [[nodiscard]] std::optional<ServiceId> find_live_service(const PoolState& state,
                                                          std::string_view name);
 
-// Remaining work W of a task that runs or waits; nothing when it is not known.
+// Remaining work W of a task that runs or waits; nothing when it is not known, or when the task
+// has run for longer than was declared: then the declaration says nothing any more.
 [[nodiscard]] std::optional<Micros> remaining_work(const TaskState& task, Time now);
 // milli-GPU held by the current allocation.
 [[nodiscard]] std::int64_t held_milli(const TaskState& task);

@@ -340,11 +340,31 @@ std::optional<Proposal> find_victims(PoolState& state, const Shape& demand, Time
   return VictimSearch(state, now, needed_by, Killing::break_glass).run(demand);
 }
 
-void settle_victim_bounds(PoolState& state, Time now, std::size_t at_most) {
-  state.index->victims.settle(state.nodes.size(), now, at_most,
-                              [&](const DemandClass& demand, NodeId node) {
-                                return measure_bound(state, node, demand, now);
-                              });
+namespace {
+// With what looking at the node itself costs.
+std::int64_t tenants_on(const PoolState& state, NodeId id) {
+  const NodeState& node = state.node(id);
+  std::int64_t tenants = 2;
+  for (std::int32_t i = 0; i < node.count; ++i) {
+    const auto device = node.first.value + static_cast<std::uint32_t>(i);
+    tenants += static_cast<std::int64_t>(state.devices[device].tenants.size());
+  }
+  return tenants;
+}
+}  // namespace
+
+void settle_victim_bounds(PoolState& state, Time now, std::int64_t tenants) {
+  std::int64_t& allowance = state.index->settle_allowance;
+  allowance = std::min(allowance + tenants, 4 * tenants);
+  while (allowance > 0) {
+    const std::int64_t before = allowance;
+    state.index->victims.settle(state.nodes.size(), now, 1,
+                                [&](const DemandClass& demand, NodeId node) {
+                                  allowance -= tenants_on(state, node);
+                                  return measure_bound(state, node, demand, now);
+                                });
+    if (allowance == before) return;  // all is up to date
+  }
 }
 
 }  // namespace neap

@@ -51,8 +51,8 @@ struct Proposal {
 [[nodiscard]] std::optional<Proposal> find_victims(PoolState& state, const Shape& demand, Time now,
                                                    Time needed_by);
 
-// Brings the bounds of at most `at_most` changed nodes up to date, so that the work of changes
-// does not pile up for the next search. Changes no decision.
-void settle_victim_bounds(PoolState& state, Time now, std::size_t at_most);
+// Brings the bounds of changed nodes up to date, about so many tenants at each call on average: a
+// crowded node takes the allowance of several calls. Changes no decision.
+void settle_victim_bounds(PoolState& state, Time now, std::int64_t tenants);
 
 }  // namespace neap

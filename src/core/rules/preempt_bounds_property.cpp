@@ -168,9 +168,9 @@ class ChangingPool {
   }
 
   void leave_or_claim(TaskState& task) {
-    auto& claimed = state_.index->plan_of_victim;
+    auto& claimed = state_.index->plans_of_victim;
     if (any_(2) == 0) {
-      if (claimed.erase(task.id) == 0) claimed.emplace(task.id, task.id);
+      if (claimed.erase(task.id) == 0) claimed.emplace(task.id, std::set<TaskId>{task.id});
       return;
     }
     for (const Slot& slot : task.slots) {

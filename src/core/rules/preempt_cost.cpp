@@ -225,7 +225,7 @@ bool is_candidate(const PoolState& state, const TaskState& task, const Shape& de
   if (task.purpose == Purpose::interactive && demand.purpose != Purpose::inference) return false;
   if (!task.spec.interruptible) return false;
   if (state.tier(task.tier).weight >= state.tier(demand.tier).weight) return false;
-  const auto& taken = state.index->plan_of_victim;
+  const auto& taken = state.index->plans_of_victim;
   return taken.empty() || !taken.contains(task.id);
 }
 
@@ -273,6 +273,7 @@ VictimBounds::Bound offer_bound(const Outlook& outlook, Micros horizon, Killing 
   if (outlook.finish != Time::never()) {
     may_change(outlook.finish - horizon);
     may_change(outlook.finish_only);
+    may_change(outlook.finish);
   }
   may_change(outlook.protection_changes);
   if (outlook.boundary_release) may_change(*outlook.boundary_release - horizon);

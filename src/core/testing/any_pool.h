@@ -101,12 +101,15 @@ class PoolDraw {
   std::string nature() {
     constexpr const char* contracts[] = {"sdk", "sdk", "sdk+ondemand", "signals", "watch", "none"};
     std::string text = std::string(" contract=") + contracts[any_(6)];
-    text += " started=-" + std::to_string(any_(4) > 0 ? 7'200 : 600 * any_(12));
+    const int age = any_(4) > 0 ? 7'200 : 600 * any_(12);
+    text += " started=-" + std::to_string(age);
     text += " captured=-" + std::to_string(60 * any_(11));
     text += " restore=" + std::to_string(60 * (1 + any_(6)));
     text += " preemptions=" + std::to_string(any_(7));
     if (any_(3) == 0) text += " stall=" + std::to_string(any_(40));
-    if (any_(4) == 0) text += " work=" + std::to_string(600 * any_(14));
+    // Nearly done, or anything.
+    if (any_(4) == 0)
+      text += " work=" + std::to_string(any_(2) == 0 ? age + 30 * any_(20) : 600 * any_(14));
     if (any_(12) == 0) text += " today=" + std::to_string(any_(6));
     if (any_(6) == 0) text += " deadline=" + std::to_string(300 * any_(20));
     if (any_(12) == 0) text += " window=" + std::to_string(300 * any_(4)) + "-3600";
