@@ -145,21 +145,34 @@ Json event_json(const EventRow& event) {
               {"message", event.message}};
 }
 
+// Row by row: the tree of ten thousand rows would take several times the memory of their text.
+template <class Row, class Encode>
+std::string listing_text(const PoolStatus& pool, const char* name, const std::vector<Row>& rows,
+                         Encode encode_row) {
+  std::string out = "{\"pool\":" + dump(pool_json(pool)) + ",\"" + name + "\":[";
+  const char* separator = "";
+  for (const Row& row : rows) {
+    out += separator + dump(encode_row(row));
+    separator = ",";
+  }
+  out += "]}";
+  return out;
+}
+
 }  // namespace
 
 std::string encode(const PoolStatus& status) { return dump({{"pool", pool_json(status)}}); }
 
 std::string encode(const TaskListing& listing) {
-  return dump({{"pool", pool_json(listing.pool)}, {"tasks", list(listing.tasks, task_json)}});
+  return listing_text(listing.pool, "tasks", listing.tasks, task_json);
 }
 
 std::string encode(const ServiceListing& listing) {
-  return dump(
-      {{"pool", pool_json(listing.pool)}, {"services", list(listing.services, service_json)}});
+  return listing_text(listing.pool, "services", listing.services, service_json);
 }
 
 std::string encode(const DeviceListing& listing) {
-  return dump({{"pool", pool_json(listing.pool)}, {"devices", list(listing.devices, device_json)}});
+  return listing_text(listing.pool, "devices", listing.devices, device_json);
 }
 
 std::string encode(const TaskDetail& detail) {

@@ -1,5 +1,7 @@
 #include "daemon/control_port.h"
 
+#include <malloc.h>
+
 #include <charconv>
 #include <chrono>
 #include <future>
@@ -304,7 +306,12 @@ Result<api::WhyReport> ControlPort::why(std::uint64_t id) {
       });
   if (!copy) return tl::unexpected(copy.error());
   const PoolState& state = **copy;
-  return view_why(state, *by_id(state, id), std::max(clock_(), state.now), context_);
+  Result<api::WhyReport> report =
+      view_why(state, *by_id(state, id), std::max(clock_(), state.now), context_);
+  // The many small parts of a large copy would stay with the process.
+  copy->reset();
+  ::malloc_trim(0);
+  return report;
 }
 
 Result<api::LogChunk> ControlPort::read_log(std::uint64_t id, api::LogRange range) {

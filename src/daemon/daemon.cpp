@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <csignal>
@@ -375,6 +376,8 @@ std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 }  // namespace
 
 Result<void> serve(const DaemonOptions& options) {
+  // Few threads, and one of them does nearly all: a heap for each would only hold memory back.
+  ::mallopt(M_ARENA_MAX, 2);
   if (!arm_crash_points()) return fail(ErrorCode::invalid_argument, "unknown crash point");
   return Daemon().run(options);
 }

@@ -1,5 +1,6 @@
 #include "api/http/listener.h"
 
+#include <malloc.h>
 #include <microhttpd.h>
 #include <sys/socket.h>
 
@@ -307,16 +308,29 @@ ssize_t read_stream(void* cls, std::uint64_t, char* buffer, std::size_t max) {
 
 void drop_stream(void* cls) { delete static_cast<StreamHold*>(cls); }
 
+// A large answer was made of many small parts: they go back to the system with it.
+void drop_body(void* cls) {
+  const std::unique_ptr<std::string> body(static_cast<std::string*>(cls));
+  constexpr std::size_t large = std::size_t{1} << 20;
+  if (body->size() > large) ::malloc_trim(0);
+}
+
+MHD_Response* response_of(std::string&& text) {
+  auto body = std::make_unique<std::string>(std::move(text));
+  MHD_Response* response = MHD_create_response_from_buffer_with_free_callback_cls(
+      body->size(), body->data(), &drop_body, body.get());
+  if (response != nullptr) (void)body.release();
+  return response;
+}
+
 MHD_Result Server::send(Exchange& exchange) {
-  const Response& answer = exchange.response;
+  Response& answer = exchange.response;
   constexpr std::size_t stream_block = 4 * 1024;
-  const ResponseHandle response(
-      exchange.stream
-          ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, stream_block, &read_stream,
-                                              new StreamHold{exchange.stream}, &drop_stream)
-          : MHD_create_response_from_buffer(
-                answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY),
-      &MHD_destroy_response);
+  const ResponseHandle response(exchange.stream ? MHD_create_response_from_callback(
+                                                      MHD_SIZE_UNKNOWN, stream_block, &read_stream,
+                                                      new StreamHold{exchange.stream}, &drop_stream)
+                                                : response_of(std::move(answer.body)),
+                                &MHD_destroy_response);
   if (response == nullptr) return MHD_NO;
   MHD_add_response_header(response.get(), "Content-Type",
                           exchange.stream ? "text/event-stream" : "application/json");
