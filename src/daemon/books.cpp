@@ -39,9 +39,9 @@ void Books::note(const PoolState& state, const Record& record) {
   Narration words;
   if (const auto* event = std::get_if<Event>(&record.body)) {
     if (std::holds_alternative<TimerFired>(*event)) return;
-    words = narrate(state, *event, record.reporter);
+    words = narrate(state, record.time, *event, record.reporter);
   } else {
-    words = narrate(state, std::get<Decision>(record.body));
+    words = narrate(state, record.time, std::get<Decision>(record.body));
   }
   if (words.task.valid()) add(state, record, words.task, std::move(words.message));
 }

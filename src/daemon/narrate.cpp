@@ -28,8 +28,8 @@ std::string seconds_text(Micros time) {
 
 class Narrator {
  public:
-  Narrator(const PoolState& state, TaskId reporter, Narration& out)
-      : state_(state), reporter_(reporter), out_(out) {}
+  Narrator(const PoolState& state, Time at, TaskId reporter, Narration& out)
+      : state_(state), at_(at), reporter_(reporter), out_(out) {}
 
   void operator()(const PoolConfigured& e) {
     say("pool file taken: guard " + std::to_string(e.spec.inference_guard_min) + ", buffer " +
@@ -141,7 +141,7 @@ class Narrator {
   void operator()(const YieldAsked& d) {
     task(d.task);
     say("asked to yield (" + std::string(name_of(d.mode)) + ", " + std::string(name_of(d.reason)) +
-        "), expected within " + seconds_text(d.release_by - state_.now));
+        "), expected within " + seconds_text(d.release_by - at_));
   }
   void operator()(const YieldWithdrawn& d) {
     task(d.task);
@@ -237,25 +237,26 @@ class Narrator {
   }
 
   const PoolState& state_;
+  Time at_;
   TaskId reporter_;
   Narration& out_;
 };
 
 template <class R>
-Narration narrate_record(const PoolState& state, const R& record, TaskId reporter) {
+Narration narrate_record(const PoolState& state, Time at, const R& record, TaskId reporter) {
   Narration out;
   out.kind = snake(name_of(record));
-  std::visit(Narrator(state, reporter, out), record);
+  std::visit(Narrator(state, at, reporter, out), record);
   return out;
 }
 
 }  // namespace
 
-Narration narrate(const PoolState& state, const Event& event, TaskId reporter) {
-  return narrate_record(state, event, reporter);
+Narration narrate(const PoolState& state, Time at, const Event& event, TaskId reporter) {
+  return narrate_record(state, at, event, reporter);
 }
-Narration narrate(const PoolState& state, const Decision& decision) {
-  return narrate_record(state, decision, TaskId::none());
+Narration narrate(const PoolState& state, Time at, const Decision& decision) {
+  return narrate_record(state, at, decision, TaskId::none());
 }
 
 std::string place_text(const PoolState& state, const std::vector<Slot>& slots) {

@@ -15,8 +15,10 @@ struct Narration {
   TaskId task;  // none when it is not about one task
   std::string message;
 };
-[[nodiscard]] Narration narrate(const PoolState& state, const Event& event, TaskId reporter);
-[[nodiscard]] Narration narrate(const PoolState& state, const Decision& decision);
+// `at` is the record's own time; the state may be later.
+[[nodiscard]] Narration narrate(const PoolState& state, Time at, const Event& event,
+                                TaskId reporter);
+[[nodiscard]] Narration narrate(const PoolState& state, Time at, const Decision& decision);
 
 // "node1: gpu 0, 1", empty without devices.
 [[nodiscard]] std::string place_text(const PoolState& state, const std::vector<Slot>& slots);

@@ -308,9 +308,9 @@ api::UsageReport view_usage(const PoolState& state, const Books& books, Time now
 api::EventRow view_event(const PoolState& state, const Record& record) {
   Narration words;
   if (const auto* event = std::get_if<Event>(&record.body)) {
-    words = narrate(state, *event, record.reporter);
+    words = narrate(state, record.time, *event, record.reporter);
   } else {
-    words = narrate(state, std::get<Decision>(record.body));
+    words = narrate(state, record.time, std::get<Decision>(record.body));
   }
   api::EventRow row;
   row.sequence = record.sequence;

@@ -36,7 +36,7 @@ Micros horizon_for(const PreemptSpec& spec, Micros wait) {
 // less never costs more, so what bounds the smaller request bounds the larger one too.
 void coarsen(Request& request) {
   constexpr std::int64_t share_step = 50;
-  constexpr std::int64_t memory_step = 1024;
+  constexpr std::int64_t memory_step = 8 * 1024;  // few classes: each is kept up at every change
   request.memory -= MiB(request.memory.value % memory_step);
   if (request.share == whole_device) {
     request.trust_domain.clear();  // nobody stays
