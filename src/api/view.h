@@ -214,10 +214,10 @@ struct UsageReport {
   std::string provisioned;
   std::vector<Attribute> categories;  // exclusive; their sum is exactly `provisioned`
   std::int64_t effective_utilisation_ppm = 0;
-  std::int64_t unverified_ppm = 0;    // what work without step reports would add, if useful
-  std::int64_t tasks = 0;             // replicas apart
+  std::int64_t unverified_ppm = 0;  // what work without step reports would add, if useful
+  std::int64_t tasks = 0;           // replicas apart
   std::int64_t mean_wait_us = 0;
-  std::int64_t preemptions = 0;       // of the tasks remembered
+  std::int64_t preemptions = 0;  // of the tasks remembered
   std::int64_t lost_work_us = 0;
 };
 

@@ -28,7 +28,6 @@ class DeviceSource {
 
 // Asks the NVIDIA driver through its management library, looked up at run time.
 // `library` is a soname or a path.
-[[nodiscard]] std::unique_ptr<DeviceSource> nvml_source(
-    std::string library = "libnvidia-ml.so.1");
+[[nodiscard]] std::unique_ptr<DeviceSource> nvml_source(std::string library = "libnvidia-ml.so.1");
 
 }  // namespace neap::device

@@ -6,8 +6,10 @@ namespace neap::device {
 namespace {
 
 TEST(SimulatedSource, NamesEachDeviceOnce) {
-  auto source = simulated_source({{"n0", "d0", {{"", "A100-80G", MiB(81920), false},
-                                                {"mine", "A100-80G", MiB(81920), false}}}});
+  auto source = simulated_source(
+      {{"n0",
+        "d0",
+        {{"", "A100-80G", MiB(81920), false}, {"mine", "A100-80G", MiB(81920), false}}}});
   const auto nodes = source->discover();
   ASSERT_TRUE(nodes.has_value());
   EXPECT_EQ(nodes->at(0).devices.at(0).uuid, "SIM-n0-0");

@@ -26,9 +26,7 @@ void count_down(CrashPoint point) {
 
 }  // namespace
 
-std::string_view name_of(CrashPoint point) {
-  return names[static_cast<std::size_t>(point)];
-}
+std::string_view name_of(CrashPoint point) { return names[static_cast<std::size_t>(point)]; }
 
 std::optional<CrashPoint> crash_point_named(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i) {

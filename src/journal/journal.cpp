@@ -349,12 +349,8 @@ Journal::Journal(Journal&&) noexcept = default;
 Journal& Journal::operator=(Journal&&) noexcept = default;
 Journal::~Journal() = default;
 
-bool Journal::has_room() const {
-  return committer_->has_room();
-}
-Result<std::uint64_t> Journal::append(const Batch& batch) {
-  return committer_->append(batch);
-}
+bool Journal::has_room() const { return committer_->has_room(); }
+Result<std::uint64_t> Journal::append(const Batch& batch) { return committer_->append(batch); }
 
 Result<void> Journal::snapshot(std::vector<std::byte> blob) {
   return committer_->enqueue(SnapshotWork{std::move(blob)});
@@ -364,26 +360,12 @@ Result<void> Journal::seal(std::vector<std::byte> closing_balances) {
   return committer_->enqueue(SealWork{std::move(closing_balances)});
 }
 
-Result<void> Journal::drop_raw_before(Time limit) {
-  return committer_->enqueue(DropWork{limit});
-}
-Result<void> Journal::flush() {
-  return committer_->flush();
-}
-std::uint64_t Journal::last_sequence() const {
-  return committer_->last_sequence();
-}
-Time Journal::last_time() const {
-  return committer_->last_time();
-}
-std::uint64_t Journal::durable_sequence() const {
-  return committer_->durable_sequence();
-}
-int Journal::durable_fd() const {
-  return committer_->event_fd();
-}
-Statistics Journal::statistics() const {
-  return committer_->statistics();
-}
+Result<void> Journal::drop_raw_before(Time limit) { return committer_->enqueue(DropWork{limit}); }
+Result<void> Journal::flush() { return committer_->flush(); }
+std::uint64_t Journal::last_sequence() const { return committer_->last_sequence(); }
+Time Journal::last_time() const { return committer_->last_time(); }
+std::uint64_t Journal::durable_sequence() const { return committer_->durable_sequence(); }
+int Journal::durable_fd() const { return committer_->event_fd(); }
+Statistics Journal::statistics() const { return committer_->statistics(); }
 
 }  // namespace neap::journal

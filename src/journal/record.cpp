@@ -55,9 +55,7 @@ ChainHash chain(const ChainHash& previous, const RecordView& record) {
   return canonical(XXH3_128bits_digest(state.get()));
 }
 
-ChainHash hash_of(Bytes bytes) {
-  return canonical(XXH3_128bits(bytes.data(), bytes.size()));
-}
+ChainHash hash_of(Bytes bytes) { return canonical(XXH3_128bits(bytes.data(), bytes.size())); }
 
 std::string to_hex(const ChainHash& hash) {
   static constexpr char digits[] = "0123456789abcdef";
@@ -69,9 +67,7 @@ std::string to_hex(const ChainHash& hash) {
   return text;
 }
 
-Bytes bytes_of(const ChainHash& hash) {
-  return {hash.data(), hash.size()};
-}
+Bytes bytes_of(const ChainHash& hash) { return {hash.data(), hash.size()}; }
 
 bool assign(ChainHash& hash, Bytes bytes) {
   if (bytes.size() != hash.size()) return false;

@@ -37,9 +37,7 @@ tl::unexpected<Error> failure(sqlite3* connection, int status) {
 
 }  // namespace
 
-void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
-  sqlite3_finalize(statement);
-}
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 void Statement::bind(int index, std::int64_t value) {
   NEAP_CHECK(sqlite3_bind_int64(statement_.get(), index, value) == SQLITE_OK);
@@ -77,9 +75,7 @@ Result<void> Statement::run() {
   return {};
 }
 
-void Statement::reset() {
-  sqlite3_reset(statement_.get());
-}
+void Statement::reset() { sqlite3_reset(statement_.get()); }
 
 std::int64_t Statement::column_int(int index) const {
   return sqlite3_column_int64(statement_.get(), index);
@@ -100,9 +96,7 @@ bool Statement::column_is_null(int index) const {
   return sqlite3_column_type(statement_.get(), index) == SQLITE_NULL;
 }
 
-void Connection::Close::operator()(sqlite3* connection) const {
-  sqlite3_close_v2(connection);
-}
+void Connection::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
 
 Result<Connection> Connection::open(const std::string& path, Access access,
                                     const std::string& vfs) {
@@ -145,8 +139,6 @@ Result<std::int64_t> Connection::query_int(std::string_view sql) {
   return *row ? statement->column_int(0) : 0;
 }
 
-std::int64_t Connection::changes() const {
-  return sqlite3_changes64(connection_.get());
-}
+std::int64_t Connection::changes() const { return sqlite3_changes64(connection_.get()); }
 
 }  // namespace neap::journal

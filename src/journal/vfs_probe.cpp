@@ -20,9 +20,7 @@ struct ProbedFile {
 
 constexpr int real_offset = (sizeof(ProbedFile) + 15) / 16 * 16;
 
-sqlite3_file* real_of(sqlite3_file* file) {
-  return reinterpret_cast<ProbedFile*>(file)->real;
-}
+sqlite3_file* real_of(sqlite3_file* file) { return reinterpret_cast<ProbedFile*>(file)->real; }
 
 sqlite3_vfs* real_vfs = nullptr;
 sqlite3_vfs probe_vfs{};
@@ -116,9 +114,7 @@ int probe_shm_lock(sqlite3_file* file, int offset, int count, int flags) {
   return real_of(file)->pMethods->xShmLock(real_of(file), offset, count, flags);
 }
 
-void probe_shm_barrier(sqlite3_file* file) {
-  real_of(file)->pMethods->xShmBarrier(real_of(file));
-}
+void probe_shm_barrier(sqlite3_file* file) { real_of(file)->pMethods->xShmBarrier(real_of(file)); }
 
 int probe_shm_unmap(sqlite3_file* file, int remove) {
   return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);

@@ -42,8 +42,8 @@ class SimulatedBackend : public Backend {
   [[nodiscard]] std::size_t unacknowledged() const { return reports_.waiting(); }
 
  private:
-  struct Way {  // of actions to one allocation, which keep their order
-    std::string node;            // home of the supervisor
+  struct Way {         // of actions to one allocation, which keep their order
+    std::string node;  // home of the supervisor
     std::vector<std::string> nodes;
     Time free_at;              // the last one on its way arrives then
     std::vector<Action> held;  // for a node that cannot be reached
