@@ -274,7 +274,7 @@ class Story:
             self.case.assertEqual(self.count("task_submitted", name), 1, name)
         self.case.assertEqual(self.count("task_started", "victim"), self.urgent + 1)
 
-    def finish(self):
+    def finish(self, what):
         """The SDK task ends: the steps that it has made are those that the pool was told."""
         self.pool.start(self.pace)
         (self.pool.work / "sdk.stop").touch()
@@ -287,8 +287,8 @@ class Story:
         if self.keeps_all:
             self.case.assertEqual(sum(steps), made)
         self.pool.check_replay()
-        print("%d crashes, %d records, %d preemptions, %d steps of one task"
-              % (self.crashes, max(self.rows), self.urgent, made), flush=True)
+        print("%s: %d crashes, %d records, %d preemptions, %d steps of one task"
+              % (what, self.crashes, max(self.rows), self.urgent, made), flush=True)
 
 
 class Crash(unittest.TestCase):
@@ -323,14 +323,14 @@ class Crash(unittest.TestCase):
                 at = "%s:%d" % (name, n)
                 with self.subTest(at=at):
                     story.crash(at)
-        story.finish()
+        story.finish("killed at every moment")
 
     def test_G3_killed_while_old_records_are_dropped(self):
         story = Story(self, {"NEAP_RETENTION_MS": "100"}, keeps_all=False)
         for n in (1, 2, 4):
             with self.subTest(n=n):
                 story.crash("segment_dropped:%d" % n)
-        story.finish()
+        story.finish("killed while records are dropped")
 
     def test_G3_killed_at_random_moments(self):
         kills = int(os.environ.get("NEAP_KILLS", "5"))
@@ -342,7 +342,7 @@ class Crash(unittest.TestCase):
             after = round(dice.choice((0.02, 0.2, 1.0)) * dice.random(), 4)
             with self.subTest(seed=seed, number=number, after=after):
                 story.crash(after=after)
-        story.finish()
+        story.finish("killed at random moments")
 
 
 def times_of(name):

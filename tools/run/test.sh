@@ -56,7 +56,8 @@ run_long_checks() {
   NEAP_LONG=1 NEAP_SIM_SEEDS="${NEAP_SIM_SEEDS:-10000}" \
     try_step "long simulations" run_ctest release long -R '^suite_' || true
   if [ "$(id -u)" -eq 0 ]; then
-    try_step "fresh Debian 12" tests/fresh/run || true
+    mkdir -p docs/results
+    try_step "fresh Debian 12" tests/fresh/run --times docs/results/fresh-debian.txt || true
   else
     say "fresh Debian 12 ... skipped: it needs root"
     printf 'fresh Debian 12\tneeds root\n' >>"$RESULTS/skipped.txt"
