@@ -49,14 +49,18 @@ class DecisionApplier {
 
   void operator()(const PreemptionPlanned& d) {
     NEAP_CHECK(!state_.plans.contains(d.task));
+    const std::set<TaskId> others = plans_waiting_for(state_, d.victims);
+    refresh_claims_of(state_, others, -1);
     Plan& plan = state_.plans[d.task];
     plan = {d.task, d.slots, d.victims, state_.now, d.needed_by};
     for (const Victim& victim : d.victims) {
       index_.plans_of_victim[victim.task].insert(d.task);
       touch_nodes(state_.tasks.at(victim.task));
     }
+    refresh_claims_of(state_, others, +1);
     refresh_claims(state_, plan, +1);
     refresh_plan_timer(state_, plan);
+    refresh_devices_of(state_, others);
     for (const Slot& slot : d.slots) refresh_device(state_, slot.device);
     refresh_queue(state_, state_.tasks.at(d.task));
   }

@@ -170,6 +170,8 @@ class EventApplier {
   void operator()(const PauseRequested& e) {
     state_.pause = {true, e.by, e.why, state_.now};
     mark_waiting(state_);
+    // Whoever was asked to yield may stay (G4), for whatever the yield was asked.
+    index_.agenda.attention.insert(index_.leaving.begin(), index_.leaving.end());
     for (const auto& [task, plan] : state_.plans) index_.agenda.plans.insert(task);
   }
 

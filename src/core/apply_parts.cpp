@@ -90,30 +90,52 @@ void vacate(PoolState& state, TaskState& task) {
   if (--running->second == 0) state.index->running_by_tier.erase(running);
 }
 
+std::set<TaskId> plans_waiting_for(const PoolState& state, const std::vector<Victim>& victims) {
+  std::set<TaskId> plans;
+  for (const Victim& victim : victims) {
+    const auto found = state.index->plans_of_victim.find(victim.task);
+    if (found != state.index->plans_of_victim.end()) {
+      plans.insert(found->second.begin(), found->second.end());
+    }
+  }
+  return plans;
+}
+
+void refresh_claims_of(PoolState& state, const std::set<TaskId>& plans, std::int32_t sign) {
+  for (const TaskId task : plans) refresh_claims(state, state.plans.at(task), sign);
+}
+
+void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans) {
+  for (const TaskId task : plans) {
+    for (const Slot& slot : state.plans.at(task).slots) refresh_device(state, slot.device);
+  }
+}
+
 void leave_plans_of_victim(PoolState& state, TaskId victim) {
   const auto found = state.index->plans_of_victim.find(victim);
   if (found == state.index->plans_of_victim.end()) return;
-  const std::set<TaskId> tasks = std::move(found->second);
+  const std::set<TaskId> tasks = found->second;
+  refresh_claims_of(state, tasks, -1);
   state.index->plans_of_victim.erase(found);
   for (const TaskId task : tasks) {
     Plan& plan = state.plans.at(task);
-    refresh_claims(state, plan, -1);
     std::erase_if(plan.victims, [&](const Victim& v) { return v.task == victim; });
-    refresh_claims(state, plan, +1);
     refresh_plan_timer(state, plan);
     state.index->agenda.plans.insert(task);
   }
+  refresh_claims_of(state, tasks, +1);
   // Only now, with every plan's claim settled, may others see what became free.
-  for (const TaskId task : tasks) {
-    for (const Slot& slot : state.plans.at(task).slots) refresh_device(state, slot.device);
-  }
+  refresh_devices_of(state, tasks);
 }
 
 void drop_plan(PoolState& state, TaskId task) {
   const auto found = state.plans.find(task);
   if (found == state.plans.end()) return;
+  std::set<TaskId> others = plans_waiting_for(state, found->second.victims);
+  others.erase(task);
+  refresh_claims(state, found->second, -1);
+  refresh_claims_of(state, others, -1);
   const Plan plan = std::move(found->second);
-  refresh_claims(state, plan, -1);
   state.plans.erase(found);
   state.index->agenda.plans.erase(task);
   set_timer(state, TimerKind::plan, task.value, Time::never());
@@ -125,7 +147,9 @@ void drop_plan(PoolState& state, TaskId task) {
       state.index->victims.touch(state.device(slot.device).node);
     }
   }
+  refresh_claims_of(state, others, +1);
   for (const Slot& slot : plan.slots) refresh_device(state, slot.device);
+  refresh_devices_of(state, others);
   refresh_queue(state, state.tasks.at(task));
 }
 

@@ -1,7 +1,9 @@
 // Pieces that several records' effects share. For apply_*.cpp alone.
 #pragma once
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "core/model/pool_index.h"
 #include "core/model/state.h"
@@ -20,6 +22,12 @@ void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string 
 // Forgets the plan made for this task, if there is one. Yields asked for it stand.
 void drop_plan(PoolState& state, TaskId task);
 void leave_plans_of_victim(PoolState& state, TaskId victim);
+// The plans that wait for one of these victims: whose claims change when one more plan waits for
+// them, or one less. refresh_claims() takes all of them out before, and all in after.
+[[nodiscard]] std::set<TaskId> plans_waiting_for(const PoolState& state,
+                                                 const std::vector<Victim>& victims);
+void refresh_claims_of(PoolState& state, const std::set<TaskId>& plans, std::int32_t sign);
+void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans);
 // A new task of this spec, in phase waiting.
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 // A failed start or crash: waits out a growing pause, or fails for good.

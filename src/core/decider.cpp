@@ -98,6 +98,8 @@ void Decider::attend(const TaskState& task) {
   } else if (task.stop_reason == StopReason::unhealthy ||
              task.stop_reason == StopReason::device_failed) {
     stop(task, task.stop_reason);
+  } else if (task.phase == Phase::yielding && state_.pause.active) {
+    emit(YieldWithdrawn{task.id, task.allocation});
   } else if (task.phase == Phase::yielding && task.yield_mode == ReleaseMode::boundary &&
              !task.spec.contract.sdk && task.captured > task.started_at) {
     // A watched directory: the pool sees the boundary, the task must be told to stop there.

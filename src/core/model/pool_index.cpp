@@ -223,6 +223,8 @@ void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign) {
     std::int64_t share = slot.share.value;
     std::int64_t memory = slot.memory.value;
     for (const Victim& victim : plan.victims) {
+      // What a victim of several plans leaves can be given once: it counts for the first.
+      if (*state.index->plans_of_victim.at(victim.task).begin() != plan.task) continue;
       for (const Slot& held : state.tasks.at(victim.task).slots) {
         if (held.device != slot.device) continue;
         share -= held.share.value;
@@ -254,6 +256,11 @@ void rebuild_devices(PoolState& state) {
       device.used_memory += slot.memory;
     }
   });
+  for (const auto& [task, plan] : state.plans) {
+    for (const Victim& victim : plan.victims) {
+      state.index->plans_of_victim[victim.task].insert(task);
+    }
+  }
   for (const auto& [task, plan] : state.plans) refresh_claims(state, plan, +1);
 }
 
@@ -280,10 +287,7 @@ void rebuild_names_and_queues(PoolState& state) {
     refresh_queue(state, task);
     refresh_timer(state, task);
   });
-  for (const auto& [task, plan] : state.plans) {
-    for (const Victim& victim : plan.victims) index.plans_of_victim[victim.task].insert(task);
-    refresh_plan_timer(state, plan);
-  }
+  for (const auto& [task, plan] : state.plans) refresh_plan_timer(state, plan);
 }
 
 }  // namespace
