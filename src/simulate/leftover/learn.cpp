@@ -1,9 +1,10 @@
 #include "simulate/leftover/learn.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "simulate/leftover/neap_policy.h"
@@ -37,7 +38,7 @@ class Stream {
 
   // Places pods until 5 % more has arrived than the cluster holds. The mean unallocated part
   // about 100 %.
-  double run(Policy& policy, Sums& sums) {
+  double run(Policy& policy, Sums* sums) {
     for (std::uint32_t n = 0; n < cluster_.nodes().size(); ++n) look_at(n);
     const std::int64_t capacity = cluster_.capacity();
     std::int64_t arrived = 0;
@@ -53,7 +54,7 @@ class Stream {
       arrived += pod.demand.milli();
       if (choice && arrived < capacity) look_at(choice->node);
       if (arrived >= capacity && !added) {
-        add_leftovers(sums);
+        if (sums != nullptr) add_leftovers(*sums);
         added = true;
       }
       if (arrived * 200 >= capacity * 199 && arrived * 200 <= capacity * 201) {
@@ -135,36 +136,51 @@ LeftoverTable table_of(const Sums& sums, const std::array<double, idle_steps>& g
   return table;
 }
 
+// The table that leaves least, on streams that are the same for all.
+LeftoverTable best_of(const std::vector<LeftoverTable>& tables, const Workload& workload,
+                      std::uint64_t seed, int streams) {
+  const LeftoverTable* best = &tables.back();
+  double least = static_cast<double>(streams) + 1;
+  for (const LeftoverTable& table : tables) {
+    trace::Chance chance(seed);
+    double unallocated = 0;
+    for (int s = 0; s < streams; ++s) {
+      Stream stream(workload, chance);
+      NeapPolicy policy(table, workload, stream.cluster(), PolicyOptions{});
+      unallocated += stream.run(policy, nullptr);
+    }
+    if (unallocated >= least) continue;
+    least = unallocated;
+    best = &table;
+  }
+  return *best;
+}
+
 }  // namespace
 
 LeftoverTable learn_leftover(const Workload& workload, LearnOptions options) {
   trace::Chance chance(options.seed);
   const std::array<double, idle_steps> guess = first_guess(workload);
   Sums sums;
-  std::optional<LeftoverTable> current;
-  LeftoverTable best;
-  double least = 2;
-  // The iteration beyond the last judges the last table.
-  for (int iteration = 0; iteration <= options.iterations; ++iteration) {
-    double unallocated = 0;
+  std::vector<LeftoverTable> tables;
+  for (int iteration = 0; iteration < options.iterations; ++iteration) {
     for (int s = 0; s < options.streams; ++s) {
       Stream stream(workload, chance);
       std::unique_ptr<Policy> policy;
-      if (current) {
-        policy =
-            std::make_unique<NeapPolicy>(*current, workload, stream.cluster(), PolicyOptions{});
-      } else {
+      if (tables.empty()) {
         policy = make_reference_policy("fgd", workload, stream.cluster(), {});
+      } else {
+        policy = std::make_unique<NeapPolicy>(tables.back(), workload, stream.cluster(),
+                                              PolicyOptions{});
       }
-      unallocated += stream.run(*policy, sums) / options.streams;
+      stream.run(*policy, &sums);
     }
-    if (current && unallocated < least) {
-      least = unallocated;
-      best = *current;
-    }
-    current = table_of(sums, guess);
+    tables.push_back(table_of(sums, guess));
   }
-  return best;
+  const auto judged =
+      std::min<std::size_t>(tables.size(), static_cast<std::size_t>(options.judged));
+  tables.erase(tables.begin(), tables.end() - static_cast<std::ptrdiff_t>(judged));
+  return best_of(tables, workload, chance.next(), options.judging);
 }
 
 }  // namespace neap::simulate

@@ -10,7 +10,9 @@ namespace neap::simulate {
 
 struct LearnOptions {
   int iterations = 10;
-  int streams = 3;  // of each iteration
+  int streams = 8;  // of each iteration
+  int judged = 5;   // so many of the last tables are compared
+  int judging = 8;  // streams, the same for each of them
   std::uint64_t seed = 1;
 };
 

@@ -46,7 +46,7 @@ double mean_unallocated(const Published& published, const Target& target, Ties t
 TEST(NeapPolicy, D8_beats_the_published_policy_on_the_default_trace) {
   const auto published = Published::here();
   if (!published) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
-  // The best published one leaves 4.76.
+  // The best published policy leaves 4.76.
   EXPECT_LE(mean_unallocated(*published, targets[0], Ties::fixed, 43), 3.9);
 }
 
