@@ -1,31 +1,16 @@
 // F9: public traces are read as they are published, and a wrong file is told exactly.
 #include "trace/openb.h"
 
-#include <zlib.h>
-
 #include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "trace/read_all.h"
+#include "trace/testing/gzip.h"
 
 namespace neap::trace {
 namespace {
-
-std::string gzipped(const std::string& text) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(text.size() + 1000, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 Result<std::vector<OpenbPod>> pods_of(const std::string& text) {
   return read_all<OpenbPod>(OpenbPodReader(bytes_of("pods.csv", text)));
