@@ -260,6 +260,8 @@ class Pool:
 
     def close(self):
         """Ends every process that the pool has started, and removes its folder."""
+        if has_failed(self.case):
+            self.tell()
         self._drop_api()
         if self.daemon is not None:
             if self.daemon.poll() is None:
@@ -283,6 +285,16 @@ class Pool:
             time.sleep(0.02)
         shutil.rmtree(self.folder, ignore_errors=True)
         remove_groups(self.name)
+
+    def tell(self):
+        """What somebody needs who looks for a fault: the last events, the daemon's words."""
+        try:
+            for event in self.events(max(0, self.status()["sequence"] - 100)):
+                print(event["sequence"], event["time_us"], event["kind"], event["subject"],
+                      event["message"], sep="  ", flush=True)
+        except (Gone, ApiError, AssertionError) as error:
+            print("no events:", error)
+        print(self.log_tail(), flush=True)
 
     # ---- the API
 
@@ -387,6 +399,13 @@ class Pool:
         done = self.cli(*words, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+
+def has_failed(case):
+    """Whether a test has failed so far, also in one of its parts."""
+    result = getattr(getattr(case, "_outcome", None), "result", None)
+    return any(case is getattr(test, "test_case", test)
+               for kind in ("failures", "errors") for test, _ in getattr(result, kind, []))
 
 
 def remove_groups(pool):

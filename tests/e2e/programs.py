@@ -53,9 +53,15 @@ print("ends at step", step, flush=True)
 PATIENT = "trap 'exit 75' TERM; while :; do sleep 100000 & wait $!; done"
 
 
+def write_once(path, text):
+    """A program that is being started must not change under it."""
+    if not path.exists():
+        path.write_text(text)
+
+
 def trainer(pool, name, seconds=2, tier=NORMAL, **fields):
     """Submits a training task with the SDK that checkpoints every so many seconds."""
-    (pool.work / "trainer.py").write_text(TRAINER)
+    write_once(pool.work / "trainer.py", TRAINER)
     checkpoint = {**SIGNALS, "contract": "sdk", "interval": "%ds" % seconds}
     return pool.submit_task(name, [PYTHON, "trainer.py", name, str(seconds)], tier=tier,
                             checkpoint=checkpoint, env={"PYTHONPATH": str(SDK)}, **fields)
@@ -63,7 +69,7 @@ def trainer(pool, name, seconds=2, tier=NORMAL, **fields):
 
 def service(pool, name, least=1, most=None, **fields):
     """Submits a service of tiny replicas; a request to it is Request(pool, name, path)."""
-    (pool.work / "replica.py").write_text(REPLICA)
+    write_once(pool.work / "replica.py", REPLICA)
     content = {"name": name, "tier": SERVING, "command": [PYTHON, "replica.py", "{port}"],
                "replicas": {"min": least, "max": most or least}, "drain_timeout": "30s",
                "health": {"interval": "100ms"}, **fields}

@@ -164,17 +164,8 @@ class Story:
         try:
             self.check(acknowledged, unknown)
         except Exception:
-            self.tell()
+            self.pool.tell()
             raise
-
-    def tell(self):
-        """What somebody needs who looks for the fault."""
-        try:
-            self.look()
-        finally:
-            for sequence in sorted(self.rows)[-100:]:
-                print(sequence, *self.rows[sequence], flush=True)
-            print(self.pool.log_tail())
 
     def end_meanwhile(self):
         """While nobody watches, a task ends."""
