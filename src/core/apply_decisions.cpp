@@ -127,6 +127,10 @@ class DecisionApplier {
     TaskState& task = add_task(state_, replica_spec(service), service.tier);
     task.service = service.id;
     task.not_before = state_.now + replica_backoff(service);
+    if (service.failures > 0) {
+      task.detail = std::to_string(service.failures) +
+                    " starts in a row ended unasked; `neap ps --all` shows how";
+    }
     task.shape = intern_shape(state_, shape_of(task));
     service.replicas.push_back(task.id);
     ++service.next_replica;

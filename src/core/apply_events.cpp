@@ -409,7 +409,8 @@ class EventApplier {
     ServiceState& service = state_.services[task.service.value];
     const bool asked = task.phase == Phase::stopping || task.phase == Phase::yielding;
     if (!asked) ++service.failures;
-    end_allocation(state_, task, asked ? Phase::finished : Phase::failed, e.detail);
+    end_allocation(state_, task, asked ? Phase::finished : Phase::failed,
+                   asked ? e.detail : exit_text(e));
   }
 
   void end_training(TaskState& task, const TaskExited& e, bool yielded) {

@@ -5,6 +5,7 @@
 
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
+#include "core/rules/explain.h"
 #include "core/testing/script.h"
 #include "core/what_if.h"
 
@@ -172,6 +173,21 @@ TEST(Engine, D2_APlanGivesUpOnATaskThatDoesNotEndInTime) {
   EXPECT_EQ(s.task("nearly").phase, Phase::running);
   s.work(minutes(20));  // and does not
   EXPECT_EQ(s.task("nearly").phase, Phase::yielding);
+}
+
+TEST(Engine, F6_SaysThatTheOthersMayNotYield) {
+  Script s;
+  s.configure();
+  s.node("n0", "d0", 1);
+  ASSERT_TRUE(s.submit(Script::training("young")));
+  s.started("young");
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 1)));
+  EXPECT_EQ(s.where("chat.0"), "waiting whole_devices");
+  const std::string why = explain_wait(s.state, s.task("chat.0"));
+  EXPECT_NE(why.find("none may yield in time"), std::string::npos) << why;
+  s.work(minutes(35));  // its protected window ends: the pool looks again by itself
+  EXPECT_EQ(s.task("young").phase, Phase::yielding);
+  EXPECT_EQ(s.where("chat.0"), "waiting yield_pending");
 }
 
 TEST(Engine, G4_PauseFreezesPreemptionAndScalingAndKeepsTasks) {

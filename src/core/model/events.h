@@ -189,7 +189,6 @@ enum class WaitCode : std::uint8_t {
   fragmented,         // enough in total, not on one node
   guard,              // would fit, were it not for the inference guard
   buffer,             // would fit on lendable devices, which it may not use
-  victims_protected,  // others could yield, but none may now (windows, budget, W <= R)
   yield_pending,      // others were asked to yield for it
   paused,             // the pool is paused and only preemption would help
   backoff,            // restarts after a failure, later

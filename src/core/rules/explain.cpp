@@ -101,7 +101,9 @@ std::int64_t place_in_queue(const PoolState& state, const TaskState& task) {
   return ahead + 1;
 }
 
-std::string explain_wait(const PoolState& state, const TaskState& task) {
+namespace {
+
+std::string shortage_text(const PoolState& state, const TaskState& task) {
   const WaitCode code = wait_code_of(state, task);
   if (code == WaitCode::none) return {};
   if (code == WaitCode::yield_pending) return plan_text(state, state.plans.at(task.id));
@@ -143,6 +145,21 @@ std::string explain_wait(const PoolState& state, const TaskState& task) {
     default:
       return need + "; " + whole;
   }
+}
+
+}  // namespace
+
+std::string explain_wait(const PoolState& state, const TaskState& task) {
+  std::string text = shortage_text(state, task);
+  const bool none_may_yield = task.phase == Phase::waiting && task.shape.valid() &&
+                              !state.plans.contains(task.id) &&
+                              state.preempt_retry_at[task.shape.value] > state.now;
+  if (none_may_yield) {
+    text +=
+        "; lighter tasks hold such devices, but none may yield in time: each is in a protected "
+        "window, out of its budget, or nearly done";
+  }
+  return text;
 }
 
 }  // namespace neap
