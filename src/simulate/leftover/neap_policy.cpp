@@ -22,12 +22,13 @@ std::vector<Scarcity::Want> wants_of(const Workload& workload) {
 }  // namespace
 
 LeftoverGrader::LeftoverGrader(const LeftoverTable& table, const Workload& workload,
-                               const Cluster& cluster)
+                               const Cluster& cluster, std::optional<std::int64_t> to_come)
     : table_(table),
       scarcity_(wants_of(workload), workload.models.size()),
       cells_(static_cast<std::uint32_t>(workload.models.size()) * cells_a_model),
       known_(cluster.nodes()),
-      capacity_(cluster.capacity()) {
+      capacity_(cluster.capacity()),
+      to_come_(to_come) {
   for (const Node& node : known_) {
     scarcity_.count(node, 1);
     potential_.push_back(potential(table_, node));
@@ -71,7 +72,7 @@ void LeftoverGrader::refresh_when_due() {
   const std::int64_t now = arrived_ * refreshes / capacity_;
   if (now == refreshed_) return;
   refreshed_ = now;
-  scarcity_.refresh(std::max<std::int64_t>(0, capacity_ - arrived_));
+  scarcity_.refresh(to_come_ ? *to_come_ : std::max<std::int64_t>(0, capacity_ - arrived_));
 }
 
 }  // namespace neap::simulate

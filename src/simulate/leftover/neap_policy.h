@@ -17,7 +17,10 @@ namespace neap::simulate {
 // how many there are.
 class LeftoverGrader {
  public:
-  LeftoverGrader(const LeftoverTable& table, const Workload& workload, const Cluster& cluster);
+  // `to_come`: demand expected before supply returns, in milli. Without it, what is missing until
+  // as much has arrived as the cluster holds: the horizon of an experiment without departures.
+  LeftoverGrader(const LeftoverTable& table, const Workload& workload, const Cluster& cluster,
+                 std::optional<std::int64_t> to_come);
 
   [[nodiscard]] std::optional<Grade> grade(const Node& node, std::uint32_t index,
                                            ShapeRef shape) const;
@@ -38,6 +41,7 @@ class LeftoverGrader {
   std::vector<Node> known_;              // as last counted
   std::vector<std::int64_t> potential_;  // by node
   std::int64_t capacity_;
+  std::optional<std::int64_t> to_come_;
   std::int64_t arrived_ = 0;
   std::int64_t refreshed_ = -1;  // the half percent of arrivals of the prices
 };
@@ -45,8 +49,8 @@ class LeftoverGrader {
 class NeapPolicy : public ScoredPolicy<LeftoverGrader> {
  public:
   NeapPolicy(const LeftoverTable& table, const Workload& workload, const Cluster& cluster,
-             PolicyOptions options)
-      : ScoredPolicy(LeftoverGrader(table, workload, cluster), workload, options.ties,
+             PolicyOptions options, std::optional<std::int64_t> to_come = {})
+      : ScoredPolicy(LeftoverGrader(table, workload, cluster, to_come), workload, options.ties,
                      options.seed) {}
 
   std::optional<Choice> choose(const Cluster& cluster, const Pod& pod) override {

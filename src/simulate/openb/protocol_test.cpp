@@ -1,86 +1,41 @@
 // D8: the published placement results, run by run.
 #include "simulate/openb/protocol.h"
 
-#include <cmath>
-#include <cstdlib>
-#include <iostream>
+#include <cstdint>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "simulate/testing/published.h"
+#include "simulate/testing/published_runs.h"
 
 namespace neap::simulate {
 namespace {
 
-struct Named {
-  std::string ours, published;
-};
-const Named deterministic[] = {{"dotprod", "02-DotProd"},
-                               {"clustering", "03-GpuClustering"},
-                               {"packing", "04-GpuPacking"},
-                               {"bestfit", "05-BestFit"},
-                               {"fgd", "06-FGD"}};
-
-Outcome run(const Workload& workload, const trace::OpenbOrder& order, const std::string& policy,
-            std::uint64_t draw = 0) {
-  Cluster cluster = workload.cluster(order.nodes);
-  const auto chosen = make_reference_policy(policy, workload, cluster, {draw, Ties::fixed});
-  EXPECT_NE(chosen, nullptr) << policy;
-  return run_protocol(workload, order.pods, cluster, *chosen);
-}
-
-// The largest distance of two curves, in points.
-double distance(const Curve& curve, const std::vector<double>& published) {
-  EXPECT_EQ(published.size(), bins);
-  double largest = 0;
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    largest = std::max(largest, std::abs(curve.values[bin] / 100.0 - published[bin]));
-  }
-  return largest;
-}
-
-void expect_published(const std::string& trace, std::int64_t first, std::int64_t last) {
-  const auto published = Published::here();
-  if (!published) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
-  const auto curves = published->curves();
-  const Workload workload = published->workload(trace);
-  constexpr std::uint64_t draws = 4;
-  double random_ours = 0, random_theirs = 0;
-  for (std::int64_t seed = first; seed <= last; ++seed) {
-    const trace::OpenbOrder order = published->order(trace, seed, workload);
-    for (const Named& policy : deterministic) {
-      const Outcome outcome = run(workload, order, policy.ours);
-      const double off = distance(outcome.allocated, curves.at({trace, policy.published, seed}));
-      EXPECT_LE(off, 0.0201) << trace << " " << policy.ours << " " << seed;
-      EXPECT_EQ(outcome.refused_though_feasible, 0);
-      std::cout << trace << " " << seed << " " << policy.ours << ": off by at most " << off << ", "
-                << outcome.seconds << " s, p99 " << outcome.decision.p99 << " ns\n";
-    }
-    random_theirs += curves.at({trace, "01-Random", seed})[100];
-    for (std::uint64_t draw = 0; draw < draws; ++draw) {
-      random_ours += run(workload, order, "random", draw).allocated.values[100] / 100.0;
-    }
-  }
-  // Its draws raced in the original: only means can agree.
-  const auto seeds = static_cast<double>(last - first + 1);
-  const double off = std::abs(random_ours / draws - random_theirs) / seeds;
-  EXPECT_LE(off, seeds < 5 ? 0.4 : 0.2) << trace;
-  std::cout << trace << " random: mean at 100 off by " << off << "\n";
-}
-
 TEST(Protocol, D8_reproduces_published_runs) { expect_published("default", 42, 43); }
 
-class AllPublishedRuns : public testing::TestWithParam<const char*> {};
-
-TEST_P(AllPublishedRuns, D8_are_reproduced) {
-  if (std::getenv("NEAP_LONG") == nullptr) GTEST_SKIP() << "skipped: NEAP_LONG not set";
-  expect_published(GetParam(), 42, 46);
+TEST(Protocol, D8_ends_in_the_published_state) {
+  const auto published = Published::here();
+  if (!published) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
+  const Workload workload = published->workload("default");
+  const trace::OpenbOrder order = published->order("default", 42, workload);
+  Cluster cluster = workload.cluster(order.nodes);
+  const auto fgd = make_reference_policy("fgd", workload, cluster, {});
+  const Outcome outcome = run_protocol(workload, order.pods, cluster, *fgd);
+  EXPECT_EQ(cluster.allocated(), 5'919'410);
+  std::int64_t cpu = 0, touched = 0;
+  double fragments = 0;
+  const Fragmentation fragmentation(workload);
+  for (const Node& node : cluster.nodes()) {
+    cpu += node.cpu;
+    touched += node.devices - node.unused;
+    fragments += fragmentation.of(node);
+  }
+  EXPECT_EQ(107'018'000 - cpu, 89'928'302);
+  EXPECT_EQ(touched, 6'189);
+  EXPECT_NEAR(fragments, 291'360, 5);
+  EXPECT_NEAR(outcome.fragmented.values[bins - 1], fragments / 6'212'000 * 10'000, 1);
 }
-
-INSTANTIATE_TEST_SUITE_P(Traces, AllPublishedRuns,
-                         testing::Values("default", "cpu200", "gpushare60", "multigpu30",
-                                         "gpuspec20"));
 
 }  // namespace
 }  // namespace neap::simulate

@@ -1,0 +1,50 @@
+// D8: every published run of the five traces, and neap's own policy against the best known. Takes
+// minutes: NEAP_LONG=1.
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "simulate/testing/published.h"
+#include "simulate/testing/published_runs.h"
+
+namespace neap::simulate {
+namespace {
+
+struct Target {
+  std::string trace;
+  double known;  // unallocated percent, mean of the seeds 42 to 46
+};
+
+const Target targets[] = {{"default", 3.81},
+                          {"cpu200", 3.85},
+                          {"gpushare60", 7.66},
+                          {"multigpu30", 2.96},
+                          {"gpuspec20", 3.91}};
+constexpr double learning_noise = 0.05;
+
+class Traces : public testing::TestWithParam<Target> {};
+
+TEST_P(Traces, D8_all_published_runs_are_reproduced) {
+  if (std::getenv("NEAP_LONG") == nullptr) GTEST_SKIP() << "skipped: NEAP_LONG not set";
+  expect_published(GetParam().trace, 42, 46);
+}
+
+TEST_P(Traces, D8_the_best_known_is_matched_with_fixed_and_random_ties) {
+  const auto published = Published::here();
+  if (!published) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
+  if (std::getenv("NEAP_LONG") == nullptr) GTEST_SKIP() << "skipped: NEAP_LONG not set";
+  for (const Ties ties : {Ties::fixed, Ties::random}) {
+    const double mean = mean_unallocated(*published, GetParam().trace, ties, 46);
+    EXPECT_LE(mean, GetParam().known + learning_noise);
+    std::cout << GetParam().trace << (ties == Ties::fixed ? " fixed" : " random")
+              << " ties: " << mean << "\n";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, Traces, testing::ValuesIn(targets),
+                         [](const auto& target) { return target.param.trace; });
+
+}  // namespace
+}  // namespace neap::simulate
