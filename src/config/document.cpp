@@ -52,6 +52,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     if (!accept(mark, tag, anchor)) return;
+    // "\0" is valid YAML, and would cut names, paths and arguments short wherever C reads them.
+    if (value.find('\0') != std::string::npos) return refuse(mark, "holds a zero byte");
     Node node = node_at(mark, Node::Kind::scalar);
     node.text = value;
     node.quoted = tag == "!";

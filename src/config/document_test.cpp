@@ -53,6 +53,9 @@ TEST(Document, G5_RefusesWhatPeopleRegret) {
       {"a: [1, 2\n", "f.yaml"},
       {"a: 'open\n", "f.yaml:1: a quote that is never closed"},
       {"b: 1\na: \"open \\\" \n", "f.yaml:2: a quote that is never closed"},
+      {"a: 1\nb: \"x\\0y\"\n", "f.yaml:2: b: holds a zero byte"},
+      {"\"a\\0\": 1\n", "f.yaml:1: holds a zero byte"},
+      {"a: [b, \"\\u0000\"]\n", "f.yaml:1: a[1]: holds a zero byte"},
       {"", "the file is empty"},
       {"# only a comment\n", "f.yaml"},
   };

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t request_devices_max = 100'000;
 constexpr std::size_t arguments_max = 1024;
 constexpr std::size_t environment_max = 512;
+constexpr std::size_t health_path_max = 1024;
 constexpr Micros longest_work = hours(24 * 365);
 
 bool is_variable_name(std::string_view text) {
@@ -28,6 +29,19 @@ void note_lines(const Node& node, const std::string& path, std::map<std::string,
     lines.emplace(name, member.line);
     note_lines(member.value, name, lines);
   }
+}
+
+// What the watcher of a running task takes: below the working directory, and not deep.
+std::string_view fault_of_pattern(std::string_view pattern) {
+  constexpr std::ptrdiff_t depth_max = 8;
+  if (pattern.starts_with('/')) return "is absolute; expected a path below the working directory";
+  if (("/" + std::string(pattern) + "/").find("/../") != std::string::npos) {
+    return "leads out of the working directory";
+  }
+  if (std::count(pattern.begin(), pattern.end(), '/') >= depth_max) {
+    return "has more than 8 levels";
+  }
+  return pattern.find_first_not_of("./") == std::string_view::npos ? "names no files" : "";
 }
 
 std::string absolute(const std::string& path, const std::string& base) {
@@ -170,7 +184,11 @@ class TaskReader {
         }
       }
     }
-    fields.text("watch", out_.launch.watch);
+    if (fields.text("watch", out_.launch.watch)) {
+      const std::string_view fault = fault_of_pattern(out_.launch.watch);
+      if (!fault.empty())
+        fields.refuse("watch", quoted(out_.launch.watch) + " " + std::string(fault));
+    }
     if (contract.watch && out_.launch.watch.empty()) {
       fields.missing("watch", "a pattern of the checkpoints' files, such as out/checkpoint-*");
     }
@@ -236,8 +254,11 @@ class TaskReader {
 
   void read_health(Fields fields, ServiceSpec& spec) {
     Health health;
-    if (fields.text("path", health.path) && health.path.front() != '/') {
-      fields.refuse("path", "does not start with /");
+    if (fields.text("path", health.path, Need::optional, health_path_max)) {
+      if (health.path.front() != '/') fields.refuse("path", "does not start with /");
+      if (health.path.find_first_of(" \t\r") != std::string::npos) {
+        fields.refuse("path", "holds blanks; write them as %20");
+      }
     }
     fields.duration("interval", health.interval, milliseconds(100), minutes(5));
     fields.duration("timeout", health.timeout, milliseconds(100), minutes(5));

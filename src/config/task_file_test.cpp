@@ -167,6 +167,11 @@ TEST(TaskFile, G5_RefusesEachBadValueWithItsPlace) {
       {"gpus: 1, checkpoint: {contract: magic}}", "expected sdk, signals or watch"},
       {"gpus: 1, checkpoint: {contract: watch}}", "task.checkpoint.watch: is missing"},
       {"gpus: 1, checkpoint: {contract: sdk, watch: x}}", "add it to checkpoint.contract"},
+      {"gpus: 1, checkpoint: {contract: watch, watch: /a/*}}",
+       "task.checkpoint.watch: \"/a/*\" is absolute"},
+      {"gpus: 1, checkpoint: {contract: watch, watch: a/../../*}}", "leads out of"},
+      {"gpus: 1, checkpoint: {contract: watch, watch: ./}}", "names no files"},
+      {"gpus: 1, checkpoint: {contract: watch, watch: a/b/c/d/e/f/g/h/i}}", "more than 8 levels"},
       {"gpus: 1, env: {NEAP_TASK: x}}", "is set by the pool"},
       {"gpus: 1, env: {1A: x}}", "is no name of a variable"},
       {"gpus: 1, env: [a]}", "expected lines of `NAME: value`"},
@@ -196,6 +201,9 @@ TEST(TaskFile, G5_RefusesWrongDocuments) {
             std::string::npos);
   EXPECT_NE(refused("task: {name: a, gpus: 1, command: python3 train.py}\n")
                 .find("is one text with spaces"),
+            std::string::npos);
+  EXPECT_NE(refused("service: {name: a, command: [x], gpus: 1, health: {path: '/a b'}}\n")
+                .find("service.health.path: holds blanks"),
             std::string::npos);
   EXPECT_NE(refused("service: {name: a, command: [x], gpus: 1, replicas: {min: 3, max: 2}}\n")
                 .find("service.replicas.max: is below replicas.min (3)"),

@@ -37,7 +37,10 @@ Result<ContractMessage> read_checkpoint(const JsonFields& fields) {
   if (!step) return tl::unexpected(step.error());
   auto path = fields.string("path", 4096);
   if (!path) return tl::unexpected(path.error());
-  if (path->empty()) return fail(ErrorCode::invalid_argument, "path: expected a file's name");
+  // It becomes a variable of the next start: a text for C.
+  if (!path->starts_with('/') || path->find('\0') != std::string::npos) {
+    return fail(ErrorCode::invalid_argument, "path: expected an absolute path");
+  }
   const auto bytes = fields.integer("bytes", 0, most);
   if (!bytes) return tl::unexpected(bytes.error());
   const auto save = fields.seconds_us("seconds");

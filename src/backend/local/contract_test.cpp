@@ -33,7 +33,7 @@ TEST(Contract, ReadsWhatTheSdkWrites) {
 TEST(Contract, FieldsOfTheDesignAloneAreEnough) {
   EXPECT_EQ(parsed<StepMessage>(R"({"type":"step","n":1,"seconds":1})").count, 1);
   const auto checkpoint = parsed<CheckpointMessage>(
-      R"({"type":"checkpoint","step":1,"path":"c","bytes":0,"seconds":0,"of a newer sdk":[]})");
+      R"({"type":"checkpoint","step":1,"path":"/c","bytes":0,"seconds":0,"of a newer sdk":[]})");
   EXPECT_FALSE(checkpoint.captured.has_value());
 }
 
@@ -52,7 +52,11 @@ TEST(Contract, FaultsSayWhatWasExpected) {
       {R"({"type":"step","n":1,"count":0,"seconds":1})",
        "count: expected an integer from 1 to 1000000"},
       {R"({"type":"checkpoint","step":1,"path":"","bytes":0,"seconds":0})",
-       "path: expected a file's name"},
+       "path: expected an absolute path"},
+      {R"({"type":"checkpoint","step":1,"path":"c/1","bytes":0,"seconds":0})",
+       "path: expected an absolute path"},
+      {R"({"type":"checkpoint","step":1,"path":"/c\u0000/1","bytes":0,"seconds":0})",
+       "path: expected an absolute path"},
       {std::string(65'537, 'x'), "longer than 65536 bytes"},
   };
   for (const auto& one : cases) {

@@ -65,9 +65,16 @@ Result<Launch> launch_supervisor(const std::string& executable, const std::strin
                                                  ": a socket's path has at most 107 bytes; "
                                                  "use a shorter run directory");
   }
+  // Before anything is written: what a supervisor cannot read back must not lie there.
+  const std::string spec = spec_text(task);
+  if (spec.size() > spec_size_limit) {
+    return fail(ErrorCode::too_large, "its command and environment are over the limit of " +
+                                          std::to_string(spec_size_limit) + " bytes");
+  }
+  if (auto readable = parse_spec(spec); !readable) return tl::unexpected(readable.error());
   // Others may pass through, to the contract socket, and see nothing else.
   if (auto made = make_directory(directory, 0711); !made) return tl::unexpected(made.error());
-  auto kept = write_durably(spec_path(directory), spec_text(task), 0600);
+  auto kept = write_durably(spec_path(directory), spec, 0600);
   if (!kept) return tl::unexpected(kept.error());
   kept = sync_directory(directory.substr(0, directory.rfind('/')));
   if (!kept) return tl::unexpected(kept.error());

@@ -1,8 +1,10 @@
 #include "backend/local/local_backend.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace neap::local {
 namespace {
@@ -36,6 +38,20 @@ struct EventMaker {
   }
 };
 
+// Two pools of one name on one machine, or one begun anew, count allocations from 0 alike: their
+// control groups must differ, for a group is killed whole.
+std::string mark_of(const std::string& run_directory) {
+  struct stat info {};
+  (void)::stat(run_directory.c_str(), &info);
+  const std::string text =
+      run_directory + " " + std::to_string(info.st_dev) + " " + std::to_string(info.st_ino);
+  std::uint32_t hash = 2'166'136'261U;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619U;
+  char mark[9];
+  std::snprintf(mark, sizeof mark, "%08x", hash);
+  return mark;
+}
+
 }  // namespace
 
 Event event_of(const Report& report) {
@@ -50,6 +66,7 @@ Result<std::unique_ptr<LocalBackend>> LocalBackend::open(Settings settings, Sink
       Supervisors::open({self->settings_.run_directory, self->settings_.executable},
                         [raw = self.get()](const Report& report) { raw->receive(report); });
   if (!supervisors) return tl::unexpected(supervisors.error());
+  self->settings_.plan.pool += "-" + mark_of(self->settings_.run_directory);
   self->supervisors_ = std::move(*supervisors);
   const auto adopted = self->supervisors_->adopt(
       [raw = self.get()](const std::vector<FoundAllocation>& found) { raw->remember(found); });
@@ -63,11 +80,12 @@ LocalBackend::LocalBackend(Settings settings, Sink sink, OnNote note)
 void LocalBackend::remember(const std::vector<FoundAllocation>& found) {
   const std::lock_guard lock(mutex_);
   for (const FoundAllocation& one : found) {
+    if (!one.trouble.empty()) note_(one.allocation, one.trouble);
     // One that was never started is not known yet: its StartTask comes again.
     if (one.state == FoundState::never_started) continue;
     Known& known = known_[one.allocation];
-    if (one.state != FoundState::supervised || !one.task.service) continue;
-    known.port = one.task.service->port;
+    if (one.state != FoundState::supervised || !one.task || !one.task->service) continue;
+    known.port = one.task->service->port;
     ports_.reserve(*known.port);
   }
 }

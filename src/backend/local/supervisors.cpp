@@ -119,15 +119,18 @@ Result<std::vector<FoundAllocation>> Supervisors::look_around() {
     const std::string directory = directory_of(*allocation);
     const auto text = read_bounded(spec_path(directory), spec_size_limit);
     if (!text) continue;  // the daemon died before the spec was whole: never started
-    auto task = parse_spec(*text);
-    if (!task) {
-      return fail(task.error().code, spec_path(directory) + ": " + task.error().message);
+    FoundAllocation one{*allocation, {}, std::nullopt, {}};
+    // One damaged file must not keep all the others from being looked after.
+    if (auto task = parse_spec(*text)) {
+      one.task = std::move(*task);
+    } else {
+      one.trouble = spec_path(directory) + ": " + task.error().message;
     }
     const bool supervised = supervisor_of(directory).has_value();
-    const FoundState state = supervised               ? FoundState::supervised
-                             : was_started(directory) ? FoundState::unsupervised
-                                                      : FoundState::never_started;
-    found.emplace(*allocation, FoundAllocation{*allocation, state, std::move(*task)});
+    one.state = supervised               ? FoundState::supervised
+                : was_started(directory) ? FoundState::unsupervised
+                                         : FoundState::never_started;
+    found.emplace(*allocation, std::move(one));
   }
   std::vector<FoundAllocation> out;
   for (auto& [allocation, one] : found) out.push_back(std::move(one));

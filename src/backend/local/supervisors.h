@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +31,8 @@ enum class FoundState : std::uint8_t {
 struct FoundAllocation {
   AllocationId allocation;
   FoundState state{};
-  SupervisedTask task;
+  std::optional<SupervisedTask> task;  // none: its spec is damaged, see `trouble`
+  std::string trouble;
 };
 
 class Supervisors {

@@ -135,6 +135,44 @@ TEST(Supervisors, DaemonMayDieBetweenSpecAndStart) {
   EXPECT_EQ(bench.wait_for<Exited>(1).code, 4);
 }
 
+// G5: nothing that a supervisor could not read back is written, and nobody restarts over it.
+TEST(Supervisors, SpecThatCannotBeReadBackIsRefusedBeforeItIsWritten) {
+  TaskBench bench;
+  auto task = bench.shell(1, "true");
+  task.environment.push_back(std::string("NEAP_RESTORE_FROM=/a") + '\0' + "b");
+  bench.start(task);
+  EXPECT_EQ(bench.wait_for<StartFailed>(1).reason, "environment: must not hold a zero byte");
+  auto large = bench.shell(2, "true");
+  for (int i = 0; i < 20; ++i) large.environment.push_back("A=" + std::string(100'000, 'x'));
+  bench.start(large);
+  EXPECT_NE(bench.wait_for<StartFailed>(2).reason.find("over the limit"), std::string::npos);
+  EXPECT_NE(::access(bench.directory(1).c_str(), F_OK), 0);
+}
+
+// G3: one damaged file keeps nobody from being found again.
+TEST(Supervisors, DamagedSpecDoesNotKeepTheOthersFromBeingAdopted) {
+  TaskBench bench;
+  bench.start(bench.shell(1, "sleep 1000"));
+  bench.start(bench.shell(2, "sleep 1000"));
+  bench.wait_for<Started>(1);
+  bench.wait_for<Started>(2);
+  ASSERT_TRUE(make_directory(bench.directory(3), 0711));
+  for (const std::uint64_t damaged : {1, 3}) {
+    ASSERT_TRUE(write_durably(spec_path(bench.directory(damaged)), "{\"argv\":[\"a", 0600));
+  }
+  bench.restart_client();
+  ASSERT_EQ(bench.found().size(), 3U);
+  EXPECT_EQ(bench.found()[0].state, FoundState::supervised);
+  EXPECT_FALSE(bench.found()[0].task);
+  EXPECT_NE(bench.found()[0].trouble.find("spec.json"), std::string::npos);
+  EXPECT_EQ(bench.found()[1].state, FoundState::supervised);
+  EXPECT_EQ(bench.found()[2].state, FoundState::never_started);
+  for (const std::uint64_t alive : {1, 2}) {
+    bench.send(alive, Kill{});
+    EXPECT_EQ(bench.wait_for<Exited>(alive).signal, SIGKILL);
+  }
+}
+
 TEST(Supervisors, DeadSupervisorMeansTaskGoneThenLost) {
   for (const bool with_group : {true, false}) {
     TaskBench bench;
