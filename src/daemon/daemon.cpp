@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <malloc.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <csignal>
 
@@ -29,6 +28,7 @@
 #include "daemon/loop.h"
 #include "daemon/recovery.h"
 #include "daemon/service_router.h"
+#include "daemon/state_dir.h"
 #include "device/device_source.h"
 #include "gateway/haproxy/haproxy_gateway.h"
 
@@ -59,17 +59,6 @@ Result<config::PoolFile> load_pool_file(const DaemonOptions& options) {
   file->state_dir = std::filesystem::absolute(file->state_dir, ignored).string();
   if (file->socket.empty()) file->socket = file->state_dir + "/neap.sock";
   return std::move(*file);
-}
-
-// Others may pass through to what is theirs (the contract sockets below), and see nothing else.
-Result<void> make_state_dir(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error || ::chmod(path.c_str(), 0711) != 0) {
-    return fail(ErrorCode::permission_denied, "the state directory cannot be made or is not ours",
-                path);
-  }
-  return {};
 }
 
 std::string supervisor_path(const DaemonOptions& options) {
@@ -188,7 +177,7 @@ class Daemon {
   Result<void> run(const DaemonOptions& options) {
     auto file = load_pool_file(options);
     if (!file) return tl::unexpected(file.error());
-    if (auto made = make_state_dir(file->state_dir); !made) return made;
+    if (auto made = prepare_state_dir(file->state_dir); !made) return made;
     auto devices = find_devices(*file);
     if (!devices) return tl::unexpected(devices.error());
     if (auto opened = open_loop(*file); !opened) return opened;
@@ -303,7 +292,8 @@ class Daemon {
     };
     outside.doctor = [this, file] { return check_health(file); };
     control_ = std::make_unique<ControlPort>(
-        *loop_, ViewContext{device_source, system_now(), ::geteuid()}, outside, system_now);
+        *loop_, ViewContext{device_source, system_now(), ::geteuid(), system_now}, outside,
+        system_now);
     api::ServerSettings settings;
     settings.socket_path = file.socket;
     settings.group = file.socket_group;

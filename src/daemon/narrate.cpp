@@ -1,5 +1,7 @@
 #include "daemon/narrate.h"
 
+#include <optional>
+
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
 
@@ -32,13 +34,13 @@ class Narrator {
       : state_(state), at_(at), reporter_(reporter), out_(out) {}
 
   void operator()(const PoolConfigured& e) {
-    say("pool file taken: guard " + std::to_string(e.spec.inference_guard_min) + ", buffer " +
-        std::to_string(e.spec.elastic_buffer) + ", " + std::to_string(e.spec.tiers.size()) +
-        " tiers");
+    tell_all("pool file taken: guard " + std::to_string(e.spec.inference_guard_min) + ", buffer " +
+             std::to_string(e.spec.elastic_buffer) + ", " + std::to_string(e.spec.tiers.size()) +
+             " tiers");
   }
   void operator()(const NodeJoined& e) {
     out_.subject = e.spec.name;
-    say(std::to_string(e.spec.devices.size()) + " devices in domain " + e.spec.fault_domain);
+    tell_all(std::to_string(e.spec.devices.size()) + " devices in domain " + e.spec.fault_domain);
   }
   void operator()(const NodeUnreachable& e) { about(e.node, "unreachable"); }
   void operator()(const NodeLost& e) { about(e.node, "lost"); }
@@ -52,6 +54,7 @@ class Narrator {
   }
   void operator()(const TaskSubmitted& e) {
     by_name(e.spec.name);
+    owned(e.spec.name, e.spec.owner.uid);
     say("submitted by " + e.spec.owner.user + " in tier " + e.spec.tier);
   }
   void operator()(const TaskCancelRequested& e) {
@@ -59,7 +62,7 @@ class Narrator {
     say("cancel asked by " + e.by);
   }
   void operator()(const ServiceSubmitted& e) {
-    service(e.spec.name);
+    owned(e.spec.name, e.spec.owner.uid);
     say("service submitted by " + e.spec.owner.user + ", " + std::to_string(e.spec.min_replicas) +
         " to " + std::to_string(e.spec.max_replicas) + " replicas");
   }
@@ -77,10 +80,10 @@ class Narrator {
     say(e.in_use ? std::to_string(*e.in_use) + " requests in use" : "load unknown");
   }
   void operator()(const PauseRequested& e) {
-    say("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why));
+    tell_all("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why));
   }
-  void operator()(const ResumeRequested& e) { say("resumed by " + e.by); }
-  void operator()(const TimerFired&) { say("a timer was due"); }
+  void operator()(const ResumeRequested& e) { tell_all("resumed by " + e.by); }
+  void operator()(const TimerFired&) { tell_all("a timer was due"); }
   void operator()(const TaskStarted& e) { report(e, "running"); }
   void operator()(const ReplicaHealthy& e) { report(e, "healthy"); }
   void operator()(const ReplicaUnhealthy& e) { report(e, "unhealthy: " + e.detail); }
@@ -129,8 +132,8 @@ class Narrator {
     task(d.task);
     std::string victims;
     for (const Victim& v : d.victims) {
-      victims +=
-          (victims.empty() ? "" : ", ") + name(v.task) + " (" + std::string(name_of(v.mode)) + ")";
+      victims += (victims.empty() ? "" : ", ") + victim_name(v.task, d.task) + " (" +
+                 std::string(name_of(v.mode)) + ")";
     }
     say("claims " + place_text(state_, d.slots) + ", to be left by " + victims);
   }
@@ -172,34 +175,42 @@ class Narrator {
     say("replica dropped: " + d.why);
   }
   void operator()(const RolesAssigned& d) {
-    say(std::to_string(d.guard.size()) + " guard and " + std::to_string(d.buffer.size()) +
-        " buffer devices");
+    tell_all(std::to_string(d.guard.size()) + " guard and " + std::to_string(d.buffer.size()) +
+             " buffer devices");
   }
   void operator()(const DeviceExcluded& d) {
     device(d.device);
-    say("left out of the pool: " + std::to_string(d.foreign.value) +
-        " MiB are held by processes outside it");
+    tell_all("left out of the pool: " + std::to_string(d.foreign.value) +
+             " MiB are held by processes outside it");
   }
   void operator()(const DeviceReadmitted& d) {
     device(d.device);
-    say("back in the pool");
+    tell_all("back in the pool");
   }
   void operator()(const WaitReasonChanged& d) {
-    say("tasks of shape " + std::to_string(d.shape.value) +
-        " wait for: " + std::string(name_of(d.code)));
+    tell_all("tasks of shape " + std::to_string(d.shape.value) +
+             " wait for: " + std::string(name_of(d.code)));
   }
   void operator()(const ConditionChanged& d) {
-    say(d.condition + (d.active ? ": " + d.detail : " is over"));
+    tell_all(d.condition + (d.active ? ": " + d.detail : " is over"));
   }
   void operator()(const PreemptRetryScheduled&) {
-    say("no task may yield now; looked at again in a few seconds");
+    tell_all("no task may yield now; looked at again in a few seconds");
   }
 
  private:
   void say(std::string text) { out_.message = std::move(text); }
+  void tell_all(std::string text) {
+    out_.about_pool = true;
+    say(std::move(text));
+  }
   void about(std::string subject, std::string text) {
     out_.subject = std::move(subject);
-    say(std::move(text));
+    tell_all(std::move(text));
+  }
+  void owned(const std::string& name, std::uint32_t uid) {
+    out_.subject = name;
+    out_.owner_uid = uid;
   }
   [[nodiscard]] std::string name(TaskId id) const {
     const TaskState* t = state_.tasks.find(id);
@@ -210,16 +221,38 @@ class Narrator {
     out_.subject = name(id);
     if (const TaskState* t = state_.tasks.find(id)) out_.owner_uid = t->spec.owner.uid;
   }
+  // Names are used again, by others too: the task that bore it at the time of the record.
   void by_name(const std::string& name) {
-    // After its event an ended task is no longer found by name: the newest of that name is.
-    if (const auto id = find_live_task(state_, name)) return task(*id);
+    const auto bore_it = [&](const TaskState& t) {
+      return t.spec.name == name && t.submitted <= at_ &&
+             (!has_ended(t.phase) || t.phase_since >= at_);
+    };
     out_.subject = name;
-  }
-  void service(const std::string& name) {
-    out_.subject = name;
-    if (const auto id = find_live_service(state_, name)) {
-      out_.owner_uid = state_.service(*id).spec.owner.uid;
+    if (const auto id = find_live_task(state_, name); id && bore_it(state_.tasks.at(*id))) {
+      return task(*id);
     }
+    const auto& ended = state_.index->ended;
+    for (auto at = ended.rbegin(); at != ended.rend() && at->first >= at_; ++at) {
+      const TaskState* t = state_.tasks.find(at->second);
+      if (t != nullptr && bore_it(*t)) return task(t->id);
+    }
+  }
+  // When a service came and went is not kept: its owner is known where all of its name agree.
+  void service(const std::string& name) {
+    std::optional<std::uint32_t> owner;
+    for (const ServiceState& one : state_.services) {
+      if (one.spec.name != name) continue;
+      const std::uint32_t uid = one.spec.owner.uid;
+      owner = owner.value_or(uid) == uid ? uid : 0;
+    }
+    owned(name, owner.value_or(0));
+  }
+  // Whose work leaves a device is not for whoever comes after him.
+  [[nodiscard]] std::string victim_name(TaskId victim, TaskId for_task) const {
+    const TaskState* a = state_.tasks.find(victim);
+    const TaskState* b = state_.tasks.find(for_task);
+    const bool same = a != nullptr && b != nullptr && a->spec.owner.uid == b->spec.owner.uid;
+    return same ? name(victim) : "another user's task";
   }
   void device(DeviceId id) {
     const DeviceState& d = state_.device(id);

@@ -9,10 +9,11 @@
 namespace neap::daemon {
 
 struct Narration {
-  std::string kind;     // stable: "task_submitted", "task_placed"
-  std::string subject;  // task, service, device or node; empty for the pool
-  std::uint32_t owner_uid = 0;
-  TaskId task;  // none when it is not about one task
+  std::string kind;             // stable: "task_submitted", "task_placed"
+  std::string subject;          // task, service, device or node; empty for the pool
+  std::uint32_t owner_uid = 0;  // root where the owner is no longer known: administrators see it
+  TaskId task;                  // none when it is not about one task
+  bool about_pool = false;      // of interest to everybody, and nobody's own
   std::string message;
 };
 // `at` is the record's own time; the state may be later.

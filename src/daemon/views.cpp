@@ -36,7 +36,7 @@ std::string duration_text(Micros time) {
 
 std::int64_t exit_code_of(const TaskState& task) {
   if (!has_ended(task.phase) && task.restarts == 0) return api::unknown;
-  if (task.phase == Phase::refused || !task.allocation.valid()) return api::unknown;
+  if (task.first_started == Time(0) || !task.allocation.valid()) return api::unknown;
   return task.exit_signal != 0 ? 128 + task.exit_signal : task.exit_code;
 }
 
@@ -127,7 +127,7 @@ api::PoolStatus view_status(const PoolState& state, const ViewContext& context) 
   out.version = NEAP_VERSION;
   out.device_source = context.device_source;
   out.sequence = state.sequence;
-  out.now_us = state.now.us;
+  out.now_us = (context.clock ? std::max(context.clock(), state.now) : state.now).us;
   out.started_us = context.started.us;
   if (state.pause.active) {
     out.paused_by = state.pause.by.empty() ? "unknown" : state.pause.by;
@@ -315,7 +315,7 @@ api::EventRow view_event(const PoolState& state, const Record& record) {
   api::EventRow row;
   row.sequence = record.sequence;
   row.time_us = record.time.us;
-  row.about_pool = !words.task.valid() && words.owner_uid == 0;
+  row.about_pool = words.about_pool;
   row.kind = std::move(words.kind);
   row.subject = std::move(words.subject);
   row.owner_uid = words.owner_uid;

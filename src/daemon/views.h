@@ -1,6 +1,8 @@
 // The state as the API shows it.
 #pragma once
 
+#include <functional>
+
 #include "api/view.h"
 #include "core/model/state.h"
 #include "daemon/books.h"
@@ -12,6 +14,8 @@ struct ViewContext {
   std::string device_source;
   Time started;
   std::uint32_t pool_owner = 0;
+  // What is shown has an age even while nothing happens; without it the state's own time counts.
+  std::function<Time()> clock;
 };
 
 [[nodiscard]] api::PoolStatus view_status(const PoolState& state, const ViewContext& context);
