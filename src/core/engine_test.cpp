@@ -190,6 +190,36 @@ TEST(Engine, F6_SaysThatTheOthersMayNotYield) {
   EXPECT_EQ(s.where("chat.0"), "waiting yield_pending");
 }
 
+TEST(Engine, F6_NamesNobodyElsesWork) {
+  Script s = small_pool();
+  TaskSpec first = Script::training("a", 2);
+  first.owner = {1000, 1000, "ada"};
+  ASSERT_TRUE(s.submit(first));
+  s.started("a");
+  s.work(hours(1));
+  TaskSpec urgent = Script::training("c", 2);
+  urgent.tier = "train_deadline_near";
+  urgent.owner = {2000, 2000, "bob"};
+  ASSERT_TRUE(s.submit(urgent));
+  const std::string why = explain_wait(s.state, s.task("c"));
+  EXPECT_EQ(s.where("c"), "waiting yield_pending") << why;
+  EXPECT_NE(why.find("waiting for another user's task"), std::string::npos) << why;
+}
+
+TEST(Engine, F6_AReplicaInBackoffSaysWhatHappened) {
+  Script s;
+  s.configure();
+  s.node("n0", "d0", 2);
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 1)));
+  s.started("chat.0");
+  s.exited("chat.0", 3);
+  EXPECT_EQ(s.where("chat.0"), "failed");
+  EXPECT_EQ(s.task("chat.0").detail, "exited with 3");
+  EXPECT_EQ(s.where("chat.1"), "waiting backoff");
+  EXPECT_NE(explain_wait(s.state, s.task("chat.1")).find("1 starts in a row ended unasked"),
+            std::string::npos);
+}
+
 TEST(Engine, G4_PauseFreezesPreemptionAndScalingAndKeepsTasks) {
   Script s = small_pool();
   for (const char* name : {"a", "b", "c"}) {

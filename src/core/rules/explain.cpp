@@ -62,12 +62,16 @@ Best best_of(const PoolState& state, const Shape& shape) {
   return best;
 }
 
-std::string plan_text(const PoolState& state, const Plan& plan) {
+// Whose work is in the way is for its owner to know.
+std::string plan_text(const PoolState& state, const TaskState& task) {
+  const Plan& plan = state.plans.at(task.id);
   std::string text = "devices are claimed; waiting for ";
   Time last(0);
   for (std::size_t i = 0; i < plan.victims.size(); ++i) {
     const Victim& victim = plan.victims[i];
-    text += (i == 0 ? "" : ", ") + state.tasks.at(victim.task).spec.name + " (" +
+    const TaskSpec& other = state.tasks.at(victim.task).spec;
+    const bool own = other.owner.uid == task.spec.owner.uid;
+    text += (i == 0 ? "" : ", ") + (own ? other.name : "another user's task") + " (" +
             std::string(name_of(victim.mode)) + ")";
     last = std::max(last, victim.release_by);
   }
@@ -106,7 +110,7 @@ namespace {
 std::string shortage_text(const PoolState& state, const TaskState& task) {
   const WaitCode code = wait_code_of(state, task);
   if (code == WaitCode::none) return {};
-  if (code == WaitCode::yield_pending) return plan_text(state, state.plans.at(task.id));
+  if (code == WaitCode::yield_pending) return plan_text(state, task);
   if (code == WaitCode::backoff) {
     return "starts again " + std::to_string((task.not_before - state.now).value / 1'000'000) +
            " s from now, after: " + task.detail;
