@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <microhttpd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "api/error_body.h"
+#include "api/http/connections.h"
 #include "api/http/workers.h"
 
 namespace neap::api::http {
@@ -58,17 +60,25 @@ std::string header_of(MHD_Connection* connection, const char* name) {
 struct Framing {
   int lengths = 0;
   int encodings = 0;
-  bool odd_encoding = false;
+  bool odd = false;
 
-  [[nodiscard]] bool sound() const { return lengths + encodings <= 1 && !odd_encoding; }
+  [[nodiscard]] bool sound() const { return lengths + encodings <= 1 && !odd; }
 };
 
 MHD_Result count_framing(void* cls, MHD_ValueKind, const char* key, const char* value) {
   auto& framing = *static_cast<Framing*>(cls);
-  if (::strcasecmp(key, "Content-Length") == 0) ++framing.lengths;
-  if (::strcasecmp(key, "Transfer-Encoding") == 0) {
+  // The library glues a header that goes on in the next line to its name, and keeps a blank before
+  // the colon as part of it: whoever sits in front may have read the header as what it says.
+  constexpr std::string_view length = "Content-Length";
+  constexpr std::string_view encoding = "Transfer-Encoding";
+  if (::strncasecmp(key, length.data(), length.size()) == 0) {
+    ++framing.lengths;
+    framing.odd |= key[length.size()] != '\0';
+  }
+  if (::strncasecmp(key, encoding.data(), encoding.size()) == 0) {
     ++framing.encodings;
-    framing.odd_encoding |= value == nullptr || ::strcasecmp(value, "chunked") != 0;
+    framing.odd |=
+        key[encoding.size()] != '\0' || value == nullptr || ::strcasecmp(value, "chunked") != 0;
   }
   return MHD_YES;
 }
@@ -90,6 +100,7 @@ class Server final : public Listener {
       : socket_(std::move(socket)),
         settings_(std::move(settings)),
         handler_(std::move(handler)),
+        connections_((settings_.requests_max + settings_.streams_max) / 4, ::geteuid()),
         workers_(settings_.workers, settings_.requests_max) {}
 
   ~Server() override { stop(); }
@@ -102,7 +113,8 @@ class Server final : public Listener {
         MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
         static_cast<unsigned>(settings_.idle_timeout.count()), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         settings_.header_max, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED,
-        &Server::on_completed, this, MHD_OPTION_END);
+        &Server::on_completed, this, MHD_OPTION_NOTIFY_CONNECTION, &Server::on_connection, this,
+        MHD_OPTION_END);
     if (daemon_ == nullptr) return false;
     heart_ = std::thread([this] { beat(); });
     return true;
@@ -121,6 +133,8 @@ class Server final : public Listener {
                                std::size_t* data_size, void** context);
   static void on_completed(void* cls, MHD_Connection* connection, void** context,
                            MHD_RequestTerminationCode code);
+  static void on_connection(void* cls, MHD_Connection* connection, void** context,
+                            MHD_ConnectionNotificationCode code);
 
   [[nodiscard]] std::optional<Response> refusal(Exchange& exchange);
   MHD_Result hand_over(Exchange& exchange);
@@ -141,6 +155,7 @@ class Server final : public Listener {
   std::size_t exchanges_ = 0;
   bool stopping_ = false;
   std::atomic<std::size_t> stream_count_ = 0;
+  Connections connections_;
 
   Workers workers_;
   std::thread heart_;
@@ -169,6 +184,24 @@ void Server::on_completed(void* cls, MHD_Connection*, void** context, MHD_Reques
   delete exchange;
 }
 
+std::optional<ucred> peer_of(int fd) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
+  return who;
+}
+
+void Server::on_connection(void* cls, MHD_Connection* connection, void**,
+                           MHD_ConnectionNotificationCode code) {
+  auto& server = *static_cast<Server*>(cls);
+  const int fd = descriptor_of(connection);
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED) return server.connections_.closed(fd);
+  // Over TCP there is one caller, the holder of the token.
+  const auto who = server.settings_.token ? std::nullopt : peer_of(fd);
+  const auto uid = who ? std::optional<std::uint32_t>(who->uid) : std::nullopt;
+  if (!server.connections_.opened(fd, uid, Clock::now())) ::shutdown(fd, SHUT_RDWR);
+}
+
 // Reasons to refuse that need no body.
 std::optional<Response> Server::refusal(Exchange& exchange) {
   MHD_Connection* connection = exchange.connection;
@@ -194,12 +227,9 @@ std::optional<Response> Server::refusal(Exchange& exchange) {
     exchange.request.peer.by_token = true;
     return std::nullopt;
   }
-  ucred who{};
-  socklen_t size = sizeof who;
-  if (::getsockopt(descriptor_of(connection), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
-    return failure(ErrorCode::unauthenticated, "the kernel does not say who asks");
-  }
-  exchange.request.peer = {false, who.uid, who.gid, who.pid};
+  const auto who = peer_of(descriptor_of(connection));
+  if (!who) return failure(ErrorCode::unauthenticated, "the kernel does not say who asks");
+  exchange.request.peer = {false, who->uid, who->gid, who->pid};
   return std::nullopt;
 }
 
@@ -210,6 +240,7 @@ MHD_Result Server::begin_exchange(Exchange& exchange, const char* method, const 
     ++exchanges_;
     stopping = stopping_;
   }
+  connections_.request_came(descriptor_of(exchange.connection));
   Request& request = exchange.request;
   request.method = method;
   request.path = url;
@@ -349,6 +380,7 @@ MHD_Result Server::send(Exchange& exchange) {
 
 void Server::finished(Exchange& exchange) {
   if (exchange.stream) exchange.stream->disconnect();
+  connections_.request_ended(descriptor_of(exchange.connection), Clock::now());
   const std::lock_guard lock(mutex_);
   if (exchange.stream) {
     streams_.remove(exchange.stream);
@@ -361,7 +393,14 @@ void Server::finished(Exchange& exchange) {
 // A comment in each stream keeps proxies from closing it and finds readers that have gone.
 void Server::beat() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, settings_.heartbeat, [this] { return stopping_; })) {
+  auto next_beat = Clock::now() + settings_.heartbeat;
+  const auto look_every =
+      std::min<Clock::duration>(settings_.heartbeat, settings_.idle_timeout / 4);
+  while (!changed_.wait_for(lock, look_every, [this] { return stopping_; })) {
+    // Bytes that trickle in keep the library's own timer from ending a connection.
+    connections_.shut_overdue(Clock::now() - settings_.idle_timeout - settings_.upload_timeout);
+    if (Clock::now() < next_beat) continue;
+    next_beat = Clock::now() + settings_.heartbeat;
     const std::vector<std::shared_ptr<Stream>> all(streams_.begin(), streams_.end());
     lock.unlock();
     for (const auto& stream : all) stream->send(": still here\n\n");

@@ -131,6 +131,36 @@ TEST_F(ListenerTest, G5_BoundsBodiesAndHeaders) {
   EXPECT_NE(ask(get("/")).find("HTTP/1.1 200"), std::string::npos);
 }
 
+// Two readers of one connection must agree where a body ends (request smuggling).
+TEST_F(ListenerTest, G5_RefusesLengthsThatOthersReadInAnotherWay) {
+  begin();
+  for (const char* headers :
+       {"Content-Length : 2\r\n", "Content-Length\t: 2\r\n", "Transfer-Encoding : chunked\r\n",
+        "Transfer-Encoding:\r\n chunked\r\nContent-Length: 2\r\n",
+        "Content-Length: 2\r\nTransfer-Encoding: chu\r\n nked\r\n", "Content-Length: 2, 2\r\n",
+        "Content-Length: +2\r\n", "Content-Length: 0x2\r\n", "Transfer-Encoding: xchunked\r\n"}) {
+    const std::string answer = ask(post(headers, "{}"));
+    EXPECT_NE(answer.find("HTTP/1.1 400"), std::string::npos) << headers << answer;
+    EXPECT_EQ(answer.find("HTTP/1.1 200"), std::string::npos) << headers << answer;
+  }
+}
+
+TEST_F(ListenerTest, G5_HeadersThatTrickleInAreNotWaitedForForEver) {
+  ListenerSettings settings;
+  settings.idle_timeout = std::chrono::seconds(1);
+  settings.upload_timeout = std::chrono::seconds(0);
+  begin(std::move(settings));
+  RawConnection slow(path_);
+  ASSERT_TRUE(slow.send("GET / HTTP/1.1\r\nX: "));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  bool open = true;
+  while (open && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the pace of a slow sender
+    open = slow.send("x");
+  }
+  EXPECT_FALSE(open);
+}
+
 TEST_F(ListenerTest, StreamsFlowAndEnd) {
   begin();
   RawConnection reader(path_);
