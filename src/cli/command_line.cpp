@@ -48,7 +48,7 @@ class CommandLine {
       std::ostringstream err;
       const int code = app_.exit(error, out, err);
       terminal_.write(out.str());
-      if (!err.str().empty()) terminal_.complain(trimmed(err.str()));
+      if (!err.str().empty()) terminal_.complain("neap: " + trimmed(err.str()));
       return code == 0 ? 0 : usage_exit;
     }
     return act_(Context(terminal_, reach_));
@@ -253,8 +253,8 @@ class CommandLine {
     app = verb("events", "Print what has happened", events_options, &events);
     app->add_flag("-f,--follow", events_options->follow, "Go on with what happens");
     app->add_option("--after", events_options->after, "Begin after this sequence number")
-        ->check(CLI::NonNegativeNumber);
-    app->add_option("--limit", events_options->limit, "At most so many, without -f")
+        ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
+    app->add_option("--limit", events_options->limit, "At most so many, the newest without --after")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
     add_json(app, events_options->json);

@@ -45,11 +45,44 @@ Result<void> print_pages(const Context& context, const EventsOptions& options,
   return {};
 }
 
+// Where the newest `limit` events begin. Others' events are not shown to everybody: the search
+// goes back page by page, and not for ever.
+Result<std::int64_t> begin_of_newest(const Context& context, const EventsOptions& options) {
+  constexpr int pages_max = 50;
+  const auto status = context.get("/v1/status");
+  if (!status) return tl::unexpected(status.error());
+  std::int64_t begin = status->at("pool").number_at("sequence");
+  if (options.json) return std::max<std::int64_t>(0, begin - options.limit);
+  std::int64_t wanted = options.limit;
+  for (int i = 0; i < pages_max && begin > 0 && wanted > 0; ++i) {
+    const std::int64_t size = std::min(page, begin);
+    const auto found = context.get("/v1/events?after=" + std::to_string(begin - size) +
+                                   "&limit=" + std::to_string(size));
+    if (!found) return tl::unexpected(found.error());
+    const auto& seen = found->list_at("events");
+    const auto count = static_cast<std::int64_t>(seen.size());
+    begin -= size;
+    if (count >= wanted) {
+      return seen[static_cast<std::size_t>(count - wanted)].number_at("sequence") - 1;
+    }
+    wanted -= count;
+  }
+  return begin;
+}
+
 }  // namespace
 
-int events(const Context& context, const EventsOptions& options) {
+int events(const Context& context, const EventsOptions& asked) {
+  EventsOptions options = asked;
   std::int64_t after = std::max<std::int64_t>(options.after, 0);
   const bool from_now = options.follow && options.after < 0;
+  if (options.after < 0 && !options.follow) {
+    const auto newest = begin_of_newest(context, options);
+    if (!newest) return context.failed(newest.error());
+    after = *newest;
+    // From there to the end, however many of them are shown.
+    if (!options.json) options.limit = INT64_MAX;
+  }
   if (!from_now && !(options.json && options.follow)) {
     if (auto done = print_pages(context, options, after); !done) {
       return context.failed(done.error());

@@ -89,7 +89,7 @@ int usage(const Context& context, const Listing& options);
 
 struct EventsOptions {
   bool follow = false;
-  std::int64_t after = -1;  // sequence; negative: the newest when following, else all
+  std::int64_t after = -1;  // sequence; negative: what comes when following, else the newest
   std::int64_t limit = 100;
   bool json = false;
 };

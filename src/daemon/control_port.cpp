@@ -70,6 +70,17 @@ tl::unexpected<Error> no_task(std::string_view name) {
   return fail(ErrorCode::not_found, "no task is called " + std::string(name));
 }
 
+// Services and tasks share their names: who asks for the wrong one is told.
+tl::unexpected<Error> no_task(const PoolState& state, const std::string& name) {
+  if (!find_live_service(state, name)) return no_task(name);
+  return fail(ErrorCode::not_found,
+              name + " is a service; its replicas are tasks, called " + name + ".0 and so on");
+}
+tl::unexpected<Error> no_service(const PoolState& state, const std::string& name) {
+  const char* what = find_live_task(state, name) ? " is a task, and no service" : nullptr;
+  return fail(ErrorCode::not_found, what != nullptr ? name + what : "no service is called " + name);
+}
+
 }  // namespace
 
 ControlPort::ControlPort(Loop& loop, ViewContext context, Outside outside, Loop::Clock clock)
@@ -107,7 +118,7 @@ Result<api::Subject> ControlPort::find_task(std::string_view name_or_id) {
     if (task == nullptr) {
       if (const auto id = as_number(name)) task = by_id(state, *id);
     }
-    if (task == nullptr) return no_task(name);
+    if (task == nullptr) return no_task(state, name);
     return api::Subject{task->id.value, task->spec.name, task->spec.owner.uid};
   });
 }
@@ -121,7 +132,7 @@ Result<api::Subject> ControlPort::find_service(std::string_view name_or_id) {
     } else if (const auto id = as_number(name)) {
       service = service_by_id(state, *id);
     }
-    if (service == nullptr) return fail(ErrorCode::not_found, "no service is called " + name);
+    if (service == nullptr) return no_service(state, name);
     return api::Subject{service->id.value, service->spec.name, service->spec.owner.uid};
   });
 }

@@ -24,6 +24,7 @@
 #include "core/model/pool_index.h"
 #include "daemon/control_port.h"
 #include "daemon/crash_points.h"
+#include "daemon/forward_clock.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/recovery.h"
@@ -35,11 +36,6 @@
 namespace neap::daemon {
 
 namespace {
-
-Time system_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return Time(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
-}
 
 Result<config::PoolFile> load_pool_file(const DaemonOptions& options) {
   auto text = config::read_file(options.pool_file);
@@ -224,6 +220,7 @@ class Daemon {
                            recovered->snapshot_sequence));
     }
     before_ = recovered->state;
+    clock_.not_before(before_.now);
     Outlet outlet;
     outlet.carry_out = [this](const Action& action) { carry_out(action); };
     outlet.acknowledge = [this](const ReportStamp& stamp) { backend_->acknowledge(stamp); };
@@ -233,7 +230,7 @@ class Daemon {
       hub_.push(std::span(&row, 1));
     };
     loop_ = std::make_unique<Loop>(std::move(recovered->state), std::move(recovered->books),
-                                   std::move(*journal), system_now, std::move(outlet),
+                                   std::move(*journal), now_, std::move(outlet),
                                    paced_for_tests({.retention = file.journal_retention}));
     return {};
   }
@@ -265,8 +262,8 @@ class Daemon {
       if (!detail.empty()) log_warning(fmt::format("proxy: {}", detail));
       if (router_) router_->set_trouble(std::move(detail));
     };
-    auto gateway = gateway::HaproxyGateway::open(
-        {.folder = file.state_dir + "/proxy", .now = system_now}, observer);
+    auto gateway =
+        gateway::HaproxyGateway::open({.folder = file.state_dir + "/proxy", .now = now_}, observer);
     if (!gateway) return tl::unexpected(gateway.error());
     gateway_ = std::move(*gateway);
     router_ = std::make_unique<ServiceRouter>(
@@ -292,8 +289,7 @@ class Daemon {
     };
     outside.doctor = [this, file] { return check_health(file); };
     control_ = std::make_unique<ControlPort>(
-        *loop_, ViewContext{device_source, system_now(), ::geteuid(), system_now}, outside,
-        system_now);
+        *loop_, ViewContext{device_source, now_(), ::geteuid(), now_}, outside, now_);
     api::ServerSettings settings;
     settings.socket_path = file.socket;
     settings.group = file.socket_group;
@@ -349,6 +345,8 @@ class Daemon {
   }
 
   StopSignals signals_;  // first: threads inherit the blocked signals
+  ForwardClock clock_;
+  const std::function<Time()> now_ = [this] { return clock_.now(); };
   std::string journal_path_;
   std::optional<Error> failure_;
   PoolState before_;

@@ -244,6 +244,8 @@ TEST_F(Verbs, EventsInPages) {
     row.about_pool = true;
     control_.add_event(row);
   }
+  const std::string newest = neap({"events", "--limit", "2"}).out;
+  EXPECT_TRUE(!has(newest, "kind1") && has(newest, "kind2") && has(newest, "kind3")) << newest;
   const std::string all = neap({"events"}).out;
   EXPECT_TRUE(has(all, "kind1") && has(all, "kind3")) << all;
   const std::string later = neap({"events", "--after", "1", "--limit", "1"}).out;

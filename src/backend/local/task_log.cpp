@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@ namespace neap::local {
 namespace {
 
 constexpr std::string_view prefix = "log.";
+constexpr std::int64_t keep_free_usually = 256 * 1024 * 1024;
+constexpr std::int64_t look_every = 1024 * 1024;
 
 std::string file_name(std::int64_t offset) {
   char name[40];
@@ -64,14 +67,32 @@ void TaskLog::remove_old() const {
   }
 }
 
+bool TaskLog::has_room() {
+  if (unlooked_ > 0) return true;
+  struct statvfs disk {};
+  if (::statvfs(directory_.c_str(), &disk) != 0) return true;
+  const auto block = static_cast<std::int64_t>(disk.f_frsize);
+  const std::int64_t part = static_cast<std::int64_t>(disk.f_blocks) / 20 * block;
+  const std::int64_t keep = limits_.keep_free.value_or(std::min(keep_free_usually, part));
+  const std::int64_t spare = static_cast<std::int64_t>(disk.f_bavail) * block - keep;
+  // Many tasks write at a time, so each looks again long before what is spare can be used up.
+  unlooked_ = std::min(spare / 16, look_every);
+  return spare > 0;
+}
+
 void TaskLog::put(std::string_view bytes) {
   while (!bytes.empty()) {
+    if (!has_room()) {
+      lost_bytes_ += static_cast<std::int64_t>(bytes.size());
+      return;
+    }
     const ssize_t n = file_.valid() ? ::write(file_.get(), bytes.data(), bytes.size()) : -1;
     if (n < 0 && file_.valid() && errno == EINTR) continue;
     if (n <= 0) {
       lost_bytes_ += static_cast<std::int64_t>(bytes.size());
       return;
     }
+    unlooked_ -= n;
     file_size_ += n;
     end_ += n;
     bytes.remove_prefix(static_cast<std::size_t>(n));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ namespace neap::local {
 struct LogLimits {
   std::int64_t file_bytes = 16 * 1024 * 1024;
   std::int32_t files = 4;  // the newest are kept
+  // Space of the disk that logs leave alone: the journal, without which the pool stops, lies
+  // there too. Without a value 256 MiB, at most 5 % of the disk.
+  std::optional<std::int64_t> keep_free = std::nullopt;
 };
 
 class TaskLog {
@@ -23,12 +27,14 @@ class TaskLog {
   TaskLog(std::string directory, LogLimits limits)
       : directory_(std::move(directory)), limits_(limits) {}
 
-  // Never fails: what a full disk refuses is counted, and a line in the log says so later.
+  // Never fails: what a nearly full disk has no room for is counted, and a line in the log says so
+  // later.
   void write(std::string_view bytes);
   [[nodiscard]] std::int64_t lost_bytes() const { return lost_bytes_; }
 
  private:
   [[nodiscard]] bool open_next();
+  [[nodiscard]] bool has_room();
   void put(std::string_view bytes);
   void remove_old() const;
 
@@ -39,6 +45,7 @@ class TaskLog {
   std::int64_t end_ = 0;  // offset of the next byte
   std::int64_t lost_bytes_ = 0;
   std::int64_t lost_told_ = 0;
+  std::int64_t unlooked_ = 0;  // bytes that may be written before the disk is looked at again
 };
 
 struct LogPart {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 
 namespace neap::local {
 namespace {
@@ -49,6 +50,17 @@ TEST_F(TaskLogTest, RotatesBetweenLinesKeepsTheNewestAndCountsOn) {
   for (const auto& file : std::filesystem::directory_iterator(directory_)) {
     EXPECT_LE(file.file_size(), 1000U);
   }
+}
+
+// B5: a chatterbox fills the disk up to what the journal needs, and no further.
+TEST_F(TaskLogTest, LeavesSpaceForTheJournal) {
+  TaskLog log(directory_, {1000, 3, std::numeric_limits<std::int64_t>::max() / 2});
+  log.write("nothing of this\n");
+  EXPECT_EQ(log.lost_bytes(), 16);
+  EXPECT_EQ(read_log(directory_, 0, 1 << 20)->bytes, "");
+  TaskLog roomy(directory_, {1000, 3, 0});
+  roomy.write("all of this\n");
+  EXPECT_EQ(roomy.lost_bytes(), 0);
 }
 
 TEST_F(TaskLogTest, OneHugeLineIsCutIntoFiles) {
