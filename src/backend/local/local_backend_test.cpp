@@ -185,6 +185,16 @@ TEST(EventOf, EveryReportIsAnEventWithItsStamp) {
   }
 }
 
+TEST(LoopbackPorts, TwoPoolsOfOneMachineDoNotMeet) {
+  LoopbackPorts one;
+  LoopbackPorts other;
+  const auto first = one.take();
+  const auto second = other.take();
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(*first, *second) << "chosen and not bound yet: the other one has to know";
+  one.give_back(*first);
+}
+
 TEST(LoopbackPorts, NoPortIsGivenTwice) {
   LoopbackPorts ports;
   std::set<std::int32_t> seen;

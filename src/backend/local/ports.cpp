@@ -3,8 +3,11 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
-#include "backend/local/fd.h"
+#include <cstddef>
+#include <string>
+#include <utility>
 
 namespace neap::local {
 namespace {
@@ -19,6 +22,21 @@ bool is_free(std::int32_t port) {
          ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+// The name of a port's reservation among all pools of this machine: an abstract socket, which ends
+// with the daemon that holds it. Invalid when another one has it.
+Fd claim_of(std::int32_t port) {
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "neap-port-" + std::to_string(port);
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    return {};
+  }
+  return fd;
+}
+
 }  // namespace
 
 Result<std::int32_t> LoopbackPorts::take() {
@@ -26,8 +44,11 @@ Result<std::int32_t> LoopbackPorts::take() {
   for (std::int32_t tries = 0; tries <= last_port - first_port; ++tries) {
     const std::int32_t port = next_;
     next_ = next_ == last_port ? first_port : next_ + 1;
-    if (taken_.contains(port) || !is_free(port)) continue;
-    taken_.insert(port);
+    if (taken_.contains(port)) continue;
+    // Claimed before it is looked at: a replica binds its port only a while after it was chosen.
+    Fd claim = claim_of(port);
+    if (!claim.valid() || !is_free(port)) continue;
+    taken_.emplace(port, std::move(claim));
     return port;
   }
   return fail(ErrorCode::exhausted, "no free port from 20000 to 29999 on 127.0.0.1");
@@ -35,7 +56,7 @@ Result<std::int32_t> LoopbackPorts::take() {
 
 void LoopbackPorts::reserve(std::int32_t port) {
   const std::lock_guard lock(mutex_);
-  taken_.insert(port);
+  taken_.emplace(port, claim_of(port));
 }
 
 void LoopbackPorts::give_back(std::int32_t port) {

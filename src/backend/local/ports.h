@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
 
+#include "backend/local/fd.h"
 #include "core/model/result.h"
 
 namespace neap::local {
@@ -15,14 +16,14 @@ class LoopbackPorts {
   static constexpr std::int32_t first_port = 20'000;
   static constexpr std::int32_t last_port = 29'999;
 
-  // One that nobody listens on now and that was not given out before.
+  // One that nobody listens on now, and that no pool of this machine has given out.
   [[nodiscard]] Result<std::int32_t> take();
   void reserve(std::int32_t port);  // in use by an adopted replica
   void give_back(std::int32_t port);
 
  private:
   std::mutex mutex_;
-  std::set<std::int32_t> taken_;
+  std::map<std::int32_t, Fd> taken_;  // with the claim that keeps other pools off
   std::int32_t next_ = first_port;
 };
 
