@@ -204,6 +204,24 @@ TEST(Engine, F6_NamesNobodyElsesWork) {
   const std::string why = explain_wait(s.state, s.task("c"));
   EXPECT_EQ(s.where("c"), "waiting yield_pending") << why;
   EXPECT_NE(why.find("waiting for another user's task"), std::string::npos) << why;
+  const TaskId waiting = s.task("c").id;
+  EXPECT_EQ(to_text(s.state, find_unblock(s.state, waiting, s.now)),
+            "it starts when another user's task ends");
+}
+
+TEST(Engine, F6_SaysWhenThePoolIsTooSmallForIt) {
+  Script s = small_pool();
+  ASSERT_TRUE(s.submit(Script::training("a", 2)));
+  s.started("a");
+  TaskSpec whole = Script::training("whole", 4);
+  whole.tier = "train_deadline_near";
+  ASSERT_TRUE(s.submit(whole));
+  const std::string why = explain_wait(s.state, s.task("whole"));
+  EXPECT_NE(why.find("only 3 usable devices may ever serve it, those of the inference guard not "
+                     "among them: it cannot start unless there are more"),
+            std::string::npos)
+      << why;
+  EXPECT_EQ(why.find("none may yield"), std::string::npos) << why;
 }
 
 TEST(Engine, F6_AReplicaInBackoffSaysWhatHappened) {

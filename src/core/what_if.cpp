@@ -136,7 +136,9 @@ void apply_unblock(PoolState& state, const Unblock& unblock, Time now) {
   }
 }
 
-Unblock find_unblock(const PoolState& state, TaskId id, Time now) {
+namespace {
+
+Unblock search_unblock(const PoolState& state, TaskId id, Time now) {
   const TaskState& task = state.tasks.at(id);
   if (task.phase != Phase::waiting || !task.shape.valid()) return {};
   if (const auto plan = state.plans.find(id); plan != state.plans.end()) {
@@ -165,6 +167,14 @@ Unblock find_unblock(const PoolState& state, TaskId id, Time now) {
   return {};
 }
 
+}  // namespace
+
+Unblock find_unblock(const PoolState& state, TaskId id, Time now) {
+  Unblock unblock = search_unblock(state, id, now);
+  unblock.waiting = id;
+  return unblock;
+}
+
 std::string to_text(const PoolState& state, const Unblock& unblock) {
   switch (unblock.kind) {
     case Unblock::Kind::in_time:
@@ -174,7 +184,10 @@ std::string to_text(const PoolState& state, const Unblock& unblock) {
     case Unblock::Kind::end_tasks: {
       std::string text = "it starts when ";
       for (std::size_t i = 0; i < unblock.tasks.size(); ++i) {
-        text += (i == 0 ? "" : ", ") + state.tasks.at(unblock.tasks[i]).spec.name;
+        const TaskSpec& other = state.tasks.at(unblock.tasks[i]).spec;
+        const TaskState* asker = state.tasks.find(unblock.waiting);
+        const bool own = asker == nullptr || asker->spec.owner.uid == other.owner.uid;
+        text += (i == 0 ? "" : ", ") + (own ? other.name : "another user's task");
       }
       return text + (unblock.tasks.size() == 1 ? " ends" : " end");
     }

@@ -19,6 +19,7 @@ struct Unblock {
   };
   Kind kind = Kind::unknown;
   Time at = Time::never();
+  TaskId waiting;  // what it is about; the names of others' tasks are not told to its owner
   std::vector<TaskId> tasks;
   std::int32_t devices = 0;
   std::string model;

@@ -107,6 +107,11 @@ std::int64_t place_in_queue(const PoolState& state, const TaskState& task) {
 
 namespace {
 
+// More than all of them could give, were they all free.
+bool out_of_reach(const Request& request, const Best& best) {
+  return best.usable > 0 && request.count > best.usable;
+}
+
 std::string shortage_text(const PoolState& state, const TaskState& task) {
   const WaitCode code = wait_code_of(state, task);
   if (code == WaitCode::none) return {};
@@ -119,6 +124,12 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
   if (code == WaitCode::not_considered) return need + "; it is looked at next";
   const Shape& shape = state.shape(task.shape);
   const Best best = best_of(state, shape);
+  if (out_of_reach(shape.request, best)) {
+    return need + "; only " + std::to_string(best.usable) + " usable devices may ever serve it" +
+           (state.spec.inference_guard_min > 0 ? ", those of the inference guard not among them"
+                                               : "") +
+           ": it cannot start unless there are more";
+  }
   const std::string whole = std::to_string(best.whole) + " of " + std::to_string(best.usable) +
                             " usable devices are wholly free";
   switch (code) {
@@ -155,9 +166,10 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
 
 std::string explain_wait(const PoolState& state, const TaskState& task) {
   std::string text = shortage_text(state, task);
-  const bool none_may_yield = task.phase == Phase::waiting && task.shape.valid() &&
-                              !state.plans.contains(task.id) &&
-                              state.preempt_retry_at[task.shape.value] > state.now;
+  const bool none_may_yield =
+      task.phase == Phase::waiting && task.shape.valid() && !state.plans.contains(task.id) &&
+      state.preempt_retry_at[task.shape.value] > state.now &&
+      !out_of_reach(task.spec.request, best_of(state, state.shape(task.shape)));
   if (none_may_yield) {
     text +=
         "; lighter tasks hold such devices, but none may yield in time: each is in a protected "
