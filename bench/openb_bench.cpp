@@ -121,10 +121,10 @@ void compare(const std::string& title, const Workload& workload, const trace::Op
   std::printf("%s: %zu nodes, %zu pods, %zu shapes\n", title.c_str(), workload.nodes.size(),
               order.pods.size(), workload.shapes.size());
   const Cluster cluster = workload.cluster(order.nodes);
-  NeapPolicy for_scan(table, workload, cluster, {});
+  NeapPolicy for_scan(table, Course::filling, workload, cluster, {});
   const Times plain = scan(workload, order.pods, cluster, for_scan, every);
   print("plain fgd scan", plain, 0);
-  NeapPolicy neap_policy(table, workload, cluster, {});
+  NeapPolicy neap_policy(table, Course::filling, workload, cluster, {});
   const Times neap_times = run(workload, order.pods, cluster, neap_policy);
   print("neap", neap_times, plain.mean_us());
   const auto fgd = make_reference_policy("fgd", workload, cluster, {});

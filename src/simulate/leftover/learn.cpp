@@ -8,18 +8,13 @@
 #include <vector>
 
 #include "simulate/leftover/neap_policy.h"
+#include "simulate/leftover/sightings.h"
 #include "simulate/openb/policy.h"
 #include "trace/chance.h"
 
 namespace neap::simulate {
 
 namespace {
-
-// What has been seen: for devices in one row and step, how much they had free in the end.
-struct Sums {
-  std::array<std::array<std::int64_t, idle_steps>, core_rows> leftover{};
-  std::array<std::array<std::int64_t, idle_steps>, core_rows> seen{};
-};
 
 // A device as it stood at one moment.
 struct Sighting {
@@ -85,8 +80,7 @@ class Stream {
 
   void add_leftovers(Sums& sums) const {
     for (const Sighting& s : sightings_) {
-      sums.leftover[s.row][s.step] += cluster_.node(s.node).idle[s.device];
-      ++sums.seen[s.row][s.step];
+      sums.add(s.row, s.step, cluster_.node(s.node).idle[s.device]);
     }
   }
 
@@ -95,46 +89,6 @@ class Stream {
   Cluster cluster_;
   std::vector<Sighting> sightings_;
 };
-
-// Before anything is seen: free parts that are too small for a pod stay free.
-std::array<double, idle_steps> first_guess(const Workload& workload) {
-  std::array<double, idle_steps> guess{};
-  double all = 0;
-  for (std::size_t c = 0; c < workload.typical; ++c) {
-    const TaskClass& task_class = workload.classes[c];
-    if (task_class.demand.count != 1) continue;
-    const auto count = static_cast<double>(task_class.count);
-    all += count;
-    for (std::size_t step = 0; step < idle_steps; ++step) {
-      const auto idle = static_cast<std::int32_t>(step * 10);
-      if (idle < task_class.demand.each) guess[step] += count * idle;
-    }
-  }
-  for (double& g : guess) g /= std::max(all, 1.0);
-  return guess;
-}
-
-// Rows and steps that were seldom seen are drawn towards the mean of their step, and steps that
-// were seldom seen towards the first guess.
-LeftoverTable table_of(const Sums& sums, const std::array<double, idle_steps>& guess) {
-  constexpr double shrinkage = 10;
-  LeftoverTable table;
-  for (std::size_t step = 0; step < idle_steps; ++step) {
-    double leftover = shrinkage * guess[step], seen = shrinkage;
-    for (std::size_t row = 0; row < core_rows; ++row) {
-      leftover += static_cast<double>(sums.leftover[row][step]);
-      seen += static_cast<double>(sums.seen[row][step]);
-    }
-    const double mean = leftover / seen;
-    for (std::size_t row = 0; row < core_rows; ++row) {
-      const double value = (static_cast<double>(sums.leftover[row][step]) + shrinkage * mean) /
-                           (static_cast<double>(sums.seen[row][step]) + shrinkage);
-      table.values[row][step] =
-          static_cast<std::int32_t>(std::llround(value * static_cast<double>(potential_unit)));
-    }
-  }
-  return table;
-}
 
 // The table that leaves least, on streams that are the same for all.
 LeftoverTable best_of(const std::vector<LeftoverTable>& tables, const Workload& workload,
@@ -146,7 +100,7 @@ LeftoverTable best_of(const std::vector<LeftoverTable>& tables, const Workload& 
     double unallocated = 0;
     for (int s = 0; s < streams; ++s) {
       Stream stream(workload, chance);
-      NeapPolicy policy(table, workload, stream.cluster(), PolicyOptions{});
+      NeapPolicy policy(table, Course::filling, workload, stream.cluster(), {});
       unallocated += stream.run(policy, nullptr);
     }
     if (unallocated >= least) continue;
@@ -170,8 +124,8 @@ LeftoverTable learn_leftover(const Workload& workload, LearnOptions options) {
       if (tables.empty()) {
         policy = make_reference_policy("fgd", workload, stream.cluster(), {});
       } else {
-        policy = std::make_unique<NeapPolicy>(tables.back(), workload, stream.cluster(),
-                                              PolicyOptions{});
+        policy = std::make_unique<NeapPolicy>(tables.back(), Course::filling, workload,
+                                              stream.cluster(), PolicyOptions{});
       }
       stream.run(*policy, &sums);
     }

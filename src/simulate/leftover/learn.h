@@ -18,4 +18,16 @@ struct LearnOptions {
 
 [[nodiscard]] LeftoverTable learn_leftover(const Workload& workload, LearnOptions options = {});
 
+struct LearnLastingOptions {
+  int iterations = 4;
+  double load = 1.1;     // more than the cluster holds: what is free then is free for a reason
+  double horizon = 0.1;  // mean lifetimes over which a free part is watched
+  double lifetimes = 4;  // of each iteration, after the first of them
+  std::uint64_t seed = 1;
+};
+
+// For a cluster where pods come and go: how much of a free part stays free for a while.
+[[nodiscard]] LeftoverTable learn_lasting(const Workload& workload,
+                                          LearnLastingOptions options = {});
+
 }  // namespace neap::simulate

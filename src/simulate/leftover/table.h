@@ -47,17 +47,4 @@ struct LeftoverTable {
   std::array<std::array<std::int32_t, idle_steps>, core_rows> values{};
 };
 
-// Of all devices of a node.
-[[nodiscard]] std::int64_t potential(const LeftoverTable& table, const Node& node);
-
-struct Placement {
-  std::int64_t score = 0;  // by how much the expected leftover falls, in 1/10000 milli
-  DeviceMask devices = 0;
-  std::int32_t opened = 0;  // devices that were wholly free
-};
-
-// The best way to place a demand that fits there; `before` is the node's potential.
-[[nodiscard]] Placement best_placement(const LeftoverTable& table, const Node& node,
-                                       std::int64_t before, const Demand& demand);
-
 }  // namespace neap::simulate

@@ -107,9 +107,11 @@ TEST(BestNodes, D8_equals_a_scan_while_prices_change) {
   for (auto& row : table.values) {
     for (auto& value : row) value = static_cast<std::int32_t>(chance.below(400) * potential_unit);
   }
-  compare(workload, Cluster(workload.nodes),
-          LeftoverGrader(table, workload, Cluster(workload.nodes), {}),
-          [](LeftoverGrader& grader, std::int64_t milli) { grader.arrived(milli / 20); });
+  for (const Course course : {Course::filling, Course::lasting}) {
+    compare(workload, Cluster(workload.nodes),
+            LeftoverGrader(table, course, workload, Cluster(workload.nodes)),
+            [](LeftoverGrader& grader, std::int64_t milli) { grader.arrived(milli / 20); });
+  }
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(Departures, D8_runs_repeat_themselves_with_every_policy) {
     EXPECT_GT(a.mean_wait, 0);
   }
   Cluster cluster(workload.nodes);
-  NeapPolicy policy(LeftoverTable{}, workload, cluster, {}, 1'000);
+  NeapPolicy policy(LeftoverTable{}, Course::lasting, workload, cluster, {});
   EXPECT_LE(run_with_departures(workload, comings, 2, cluster, policy).allocated, 0.7);
 }
 

@@ -48,7 +48,8 @@ const std::vector<std::string>& policy_names() {
 std::unique_ptr<Policy> make_policy(const std::string& name, const Workload& workload,
                                     const Cluster& cluster, PolicyOptions options) {
   if (name != "neap") return make_reference_policy(name, workload, cluster, options);
-  return std::make_unique<NeapPolicy>(learn_leftover(workload), workload, cluster, options);
+  return std::make_unique<NeapPolicy>(learn_leftover(workload), Course::filling, workload, cluster,
+                                      options);
 }
 
 trace::OpenbOrder draw_order(const Workload& workload, std::int64_t seed) {

@@ -8,6 +8,7 @@
 
 #include "simulate/leftover/scarcity.h"
 #include "simulate/leftover/table.h"
+#include "simulate/leftover/valuation.h"
 #include "simulate/openb/experiment.h"
 #include "simulate/openb/fragmentation.h"
 #include "simulate/testing/published.h"
@@ -110,10 +111,11 @@ TEST(Leftover, D8_rows_by_cores_and_scores_by_what_becomes_useless) {
   EXPECT_EQ(row_of_shared(30'000), 20U);
   EXPECT_EQ(row_of_shared(1'000'000), 20U);
   EXPECT_EQ(row_of_unused(8'000, 4'000), row_of_shared(2'000));
-  LeftoverTable table;
-  for (auto& row : table.values) row[19] = 190 * potential_unit;  // 190 milli fit nobody
+  Valuation valuation;
+  for (auto& row : valuation.table.values) row[19] = 190 * potential_unit;  // 190 milli fit nobody
   const Node node = node_of(30'000, {1000, 490});
-  const Placement placement = best_placement(table, node, potential(table, node), {1, 1, 300, 0});
+  const Placement placement =
+      best_placement(valuation, node, potential(valuation, node), {1, 1, 300, 0});
   // On the second device 190 would be left: the first is better, though it is wholly free.
   EXPECT_EQ(placement.devices, 1U);
   EXPECT_EQ(placement.opened, 1);

@@ -81,7 +81,8 @@ double mean_unallocated(const Published& published, const std::string& trace, Ti
   for (std::int64_t seed = 42; seed <= last; ++seed) {
     const trace::OpenbOrder order = published.order(trace, seed, workload);
     Cluster cluster = workload.cluster(order.nodes);
-    NeapPolicy policy(table, workload, cluster, {static_cast<std::uint64_t>(seed), ties});
+    NeapPolicy policy(table, Course::filling, workload, cluster,
+                      {static_cast<std::uint64_t>(seed), ties});
     const Outcome outcome = run_protocol(workload, order.pods, cluster, policy);
     EXPECT_EQ(outcome.refused_though_feasible, 0);
     sum += outcome.unallocated_at(100) / 100.0;
