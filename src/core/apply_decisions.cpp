@@ -43,6 +43,7 @@ class DecisionApplier {
     task.report_sequence = 0;
     task.stop_reason = StopReason::none;
     task.asked_to_yield = false;
+    task.detail.clear();  // how it ended before is in its trail
     change_phase(state_, task, Phase::starting);
     occupy(state_, task);
   }

@@ -178,18 +178,22 @@ class EventChecker {
                   "node " + spec.name + " is known with other devices; give it a new name");
   }
 
-  // Tasks hold their tier's position: while any lives, tiers keep name and position.
+  // Tasks and services hold their tier's position: while any lives, tiers keep name and position.
+  // A service without replicas lives too.
   Result<void> tiers_stay(const PoolSpec& spec) const {
     Result<void> result;
+    const auto check = [&](const std::string& tier, TierId at, const std::string& user) {
+      if (!result || find_tier(spec, tier) == at) return;
+      result = refuse(ErrorCode::conflict,
+                      "tier " + tier + " is in use by " + user + " and cannot move or go",
+                      "priority_tiers");
+    };
     state_.tasks.for_each([&](const TaskState& task) {
-      if (has_ended(task.phase) || !result) return;
-      if (find_tier(spec, task.spec.tier) != task.tier) {
-        result = refuse(
-            ErrorCode::conflict,
-            "tier " + task.spec.tier + " is in use by " + task.spec.name + " and cannot move or go",
-            "priority_tiers");
-      }
+      if (!has_ended(task.phase)) check(task.spec.tier, task.tier, task.spec.name);
     });
+    for (const ServiceState& service : state_.services) {
+      if (!service.removed) check(service.spec.tier, service.tier, service.spec.name);
+    }
     return result;
   }
 

@@ -224,6 +224,18 @@ TEST(Engine, F6_SaysWhenThePoolIsTooSmallForIt) {
   EXPECT_EQ(why.find("none may yield"), std::string::npos) << why;
 }
 
+TEST(Engine, TiersInUseStayAlsoForAServiceThatSleeps) {
+  Script s = small_pool();
+  ASSERT_TRUE(s.submit(Script::service("chat", 0, 1)));
+  PoolSpec renamed = s.spec;
+  renamed.tiers.front().name = "serving";
+  const auto refused = s.event(PoolConfigured{renamed});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "tier infer_core is in use by chat and cannot move or go");
+  ASSERT_TRUE(s.event(ServiceRemoveRequested{"chat", "root"}));
+  EXPECT_TRUE(s.event(PoolConfigured{renamed}));
+}
+
 TEST(Engine, F6_AReplicaInBackoffSaysWhatHappened) {
   Script s;
   s.configure();
