@@ -411,12 +411,13 @@ def has_failed(case):
 def remove_groups(pool):
     """Empty control groups that the pool has left; the kernel keeps those in use."""
     for root, folders, _ in os.walk("/sys/fs/cgroup", topdown=True):
-        if os.path.basename(root) == "neap" and pool in folders:
-            for group, _, _ in os.walk(os.path.join(root, pool), topdown=False):
-                try:
-                    os.rmdir(group)
-                except OSError:
-                    pass
+        if os.path.basename(root) == "neap":
+            for made in (name for name in folders if name.startswith(pool + "-")):
+                for group, _, _ in os.walk(os.path.join(root, made), topdown=False):
+                    try:
+                        os.rmdir(group)
+                    except OSError:
+                        pass
             folders[:] = []
         elif root.count("/") > 5:
             folders[:] = []
