@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "simulate/leftover/reserve.h"
 #include "simulate/leftover/scarcity.h"
 #include "simulate/leftover/table.h"
 #include "simulate/leftover/valuation.h"
@@ -119,6 +120,18 @@ TEST(Leftover, D8_rows_by_cores_and_scores_by_what_becomes_useless) {
   // On the second device 190 would be left: the first is better, though it is wholly free.
   EXPECT_EQ(placement.devices, 1U);
   EXPECT_EQ(placement.opened, 1);
+}
+
+TEST(Reserve, D8_counts_what_large_demands_could_not_use) {
+  // A tenth of the pods want two devices and eight cores, of model 0 alone.
+  const std::vector<Reserve::Want> wants = {{0, 1, 1'000, 9}, {1, 2, 8'000, 1}};
+  const Reserve reserve(wants, 5);
+  const std::int64_t half = potential_unit / 2;  // five times a tenth
+  EXPECT_EQ(reserve.unusable(0, 8'000, 2'500, 2), 500 * half) << "but the half device";
+  EXPECT_EQ(reserve.unusable(0, 8'000, 2'500, 1), 2'500 * half) << "one device is not enough";
+  EXPECT_EQ(reserve.unusable(0, 7'999, 2'500, 2), 2'500 * half) << "too few cores";
+  EXPECT_EQ(reserve.unusable(1, 8'000, 2'500, 2), 2'500 * half) << "another model";
+  EXPECT_EQ(Reserve().unusable(0, 8'000, 2'500, 2), 0);
 }
 
 // A small pool with all kinds of pods: every policy, both ways with ties.
