@@ -180,19 +180,19 @@ enum class StopReason : std::uint8_t {
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.
 enum class WaitCode : std::uint8_t {
-  none,               // does not wait
-  not_considered,     // only between submission and the decision that follows it
-  no_such_device,     // no usable device of the allowed models
-  compute,            // memory would fit, compute does not (S2)
-  memory,             // compute would fit, memory does not
-  whole_devices,      // too few wholly free devices
-  fragmented,         // enough in total, not on one node
-  guard,              // would fit, were it not for the inference guard
-  buffer,             // would fit on lendable devices, which it may not use
-  yield_pending,      // others were asked to yield for it
-  paused,             // the pool is paused and only preemption would help
-  backoff,            // restarts after a failure, later
-  dedicated_full,     // needs the dedicated partition, which is full
+  none,            // does not wait
+  not_considered,  // only between submission and the decision that follows it
+  no_such_device,  // no usable device of the allowed models
+  compute,         // memory would fit, compute does not (S2)
+  memory,          // compute would fit, memory does not
+  whole_devices,   // too few wholly free devices
+  fragmented,      // enough in total, not on one node
+  guard,           // would fit, were it not for the inference guard
+  buffer,          // would fit on lendable devices, which it may not use
+  yield_pending,   // others were asked to yield for it
+  paused,          // the pool is paused and only preemption would help
+  backoff,         // restarts after a failure, later
+  dedicated_full,  // needs the dedicated partition, which is full
 };
 
 struct Victim {
