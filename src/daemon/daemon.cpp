@@ -235,9 +235,21 @@ class Daemon {
     return {};
   }
 
+  // Numbers of allocations are never used twice, unless the journal is older than what runs: new
+  // tasks would take over the processes and the logs of others.
+  [[nodiscard]] Result<void> journal_covers(const std::string& run_directory) const {
+    const auto newest = local::newest_allocation(run_directory);
+    if (!newest || newest->value < before_.next_allocation) return {};
+    return fail(ErrorCode::conflict,
+                "is of a task that the journal does not know, for it was restored or removed: end "
+                "what runs there and remove the folder run; docs/operators/running.md says how",
+                run_directory + "/tasks/" + std::to_string(newest->value));
+  }
+
   Result<void> open_backend(const config::PoolFile& file, const DaemonOptions& options) {
     local::LocalBackend::Settings settings;
     settings.run_directory = file.state_dir + "/run";
+    if (auto covered = journal_covers(settings.run_directory); !covered) return covered;
     settings.executable = supervisor_path(options);
     settings.plan.pool = file.spec.name;
     auto backend = local::LocalBackend::open(

@@ -53,15 +53,15 @@ class OneInput(unittest.TestCase):
                 pool.submit(text)
             self.assertEqual(refused.exception.status, 400)
             self.assertIn("zero byte", str(refused.exception))
+        pool.submit_task("ended", ["true"])
+        pool.wait_state("ended", "finished")
         pool.submit_task("runs", ["sleep", "1000"])
         pool.wait_state("runs", "running")
         # Damaged by whatever: the others are looked after all the same.
-        damaged = pool.state_dir / "run/tasks/77"
-        damaged.mkdir()
-        (damaged / "spec.json").write_text('{"argv":["a')
+        (pool.state_dir / "run/tasks/0/spec.json").write_text('{"argv":["a')
         pool.kill()
         pool.start()
-        self.assertIn("tasks/77/spec.json", pool.log_tail())
+        self.assertIn("tasks/0/spec.json", pool.log_tail())
         pool.delete("/v1/tasks/runs")
         pool.wait_state("runs", "cancelled")
 
@@ -144,6 +144,23 @@ class OneMachine(unittest.TestCase):
         self.assertEqual(second.returncode, 5, second.stderr)
         self.assertIn("open for writing by process %d" % pool.daemon.pid, second.stderr)
         self.assertEqual(pool.task("job")["state"], "running")
+
+    def test_a_journal_older_than_what_runs_is_noticed(self):
+        pool = Pool(self).start()
+        pool.stop()
+        old = {path.name: path.read_bytes() for path in pool.state_dir.glob("journal.db*")}
+        pool.start()
+        pool.submit_task("job", ["sleep", "1000"])
+        pool.wait_state("job", "running")
+        pool.stop()
+        for path in pool.state_dir.glob("journal.db*"):
+            path.unlink()
+        for name, content in old.items():
+            (pool.state_dir / name).write_bytes(content)
+        pool.start(wait=False)
+        self.assertFalse(pool.wait_ready())
+        self.assertIn("run/tasks/0: is of a task that the journal does not know", pool.log_tail())
+        self.assertEqual(pool.wait_dead(), 5)
 
     def test_slow_clients_keep_nobody_out(self):
         pool = Pool(self).start()

@@ -26,6 +26,18 @@ std::optional<AllocationId> allocation_named(std::string_view name) {
 
 }  // namespace
 
+std::optional<AllocationId> newest_allocation(const std::string& run_directory) {
+  std::optional<AllocationId> newest;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir((run_directory + "/tasks").c_str()),
+                                                 ::closedir);
+  if (!open) return newest;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const auto allocation = allocation_named(entry->d_name);
+    if (allocation && (!newest || *newest < *allocation)) newest = allocation;
+  }
+  return newest;
+}
+
 Result<std::unique_ptr<Supervisors>> Supervisors::open(Settings settings, OnReport on_report) {
   if (!settings.run_directory.starts_with('/')) {
     return fail(ErrorCode::invalid_argument,

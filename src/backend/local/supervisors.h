@@ -35,6 +35,9 @@ struct FoundAllocation {
   std::string trouble;
 };
 
+// The newest allocation that has left a folder there, started or not; none without any.
+[[nodiscard]] std::optional<AllocationId> newest_allocation(const std::string& run_directory);
+
 class Supervisors {
  public:
   struct Settings {
