@@ -88,7 +88,8 @@ LeftoverTable learn_lasting(const Workload& workload, LearnLastingOptions option
   std::optional<LeftoverTable> current;
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
     const std::vector<Coming> comings = draw_comings(
-        workload, {}, {options.load, options.lifetimes, Lifetimes::exponential, chance.next()});
+        workload, {},
+        {options.load, options.lifetimes, Lifetimes::exponential, Start::empty, chance.next()});
     std::vector<std::uint32_t> order(workload.nodes.size());
     std::iota(order.begin(), order.end(), 0U);
     chance.shuffle(order);

@@ -23,6 +23,7 @@ std::vector<Scarcity::Want> wants_of(const Workload& workload) {
 // well.
 constexpr std::int64_t reserve_weight = 50;
 constexpr std::int64_t fuller_when_lasting = 100;
+constexpr std::int64_t models_weigh_when_lasting = 10;
 
 Valuation valuation_of(const LeftoverTable& table, Course course, const Workload& workload) {
   if (course == Course::filling) return {table, Reserve(), 1};
@@ -40,7 +41,8 @@ LeftoverGrader::LeftoverGrader(const LeftoverTable& table, Course course, const 
                                const Cluster& cluster)
     : course_(course),
       valuation_(valuation_of(table, course, workload)),
-      scarcity_(wants_of(workload), workload.models.size()),
+      scarcity_(wants_of(workload), workload.models.size(),
+                course == Course::lasting ? models_weigh_when_lasting : 1),
       cells_(static_cast<std::uint32_t>(workload.models.size()) * cells_a_model),
       known_(cluster.nodes()),
       capacity_(cluster.capacity()) {

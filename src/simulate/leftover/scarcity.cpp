@@ -28,8 +28,8 @@ std::int32_t tenths_of_shortage(std::int64_t surplus, std::int64_t variance) {
   return surplus < 0 ? 5 + beyond : 5 - beyond;
 }
 
-Scarcity::Scarcity(std::span<const Want> wants, std::size_t models)
-    : free_(models), tenths_(models) {
+Scarcity::Scarcity(std::span<const Want> wants, std::size_t models, std::int64_t models_weigh)
+    : models_weigh_(models_weigh), free_(models), tenths_(models) {
   Wide all = 0;
   for (const Want& want : wants) all += want.milli;
   if (all == 0) return;
@@ -121,7 +121,7 @@ std::int64_t Scarcity::price(std::uint8_t model, std::int32_t milli, std::int32_
       broken = std::max(broken, std::int64_t{whole} * group.count * group.tenths * lost);
     }
   }
-  return tenth * (std::int64_t{tenths_[model]} * milli + broken);
+  return tenth * (models_weigh_ * tenths_[model] * milli + broken);
 }
 
 }  // namespace neap::simulate

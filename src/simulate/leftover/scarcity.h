@@ -23,7 +23,8 @@ class Scarcity {
     std::int32_t count = 0;
     std::int64_t milli = 0;
   };
-  Scarcity(std::span<const Want> wants, std::size_t models);
+  // `models_weigh`: how much the price of a model counts.
+  Scarcity(std::span<const Want> wants, std::size_t models, std::int64_t models_weigh = 1);
 
   // Supply of a node that enters (sign 1) or leaves (sign -1) the books.
   void count(const Node& node, int sign);
@@ -50,6 +51,7 @@ class Scarcity {
   void refresh_models(std::int64_t milli_to_come);
   void refresh_groups(std::int64_t milli_to_come);
 
+  std::int64_t models_weigh_;
   std::vector<ModelDemand> insistent_;
   std::vector<Group> groups_;
   std::vector<std::int64_t> free_;                  // milli, by model

@@ -183,6 +183,17 @@ std::vector<Coming> draw_comings(const Workload& workload, const std::vector<dou
   trace::Chance chance(options.seed);
   const auto gap = [&chance] { return -std::log1p(-chance.unit()); };
   std::vector<Coming> comings;
+  if (options.start == Start::balanced) {
+    for (std::uint32_t row = 0; row < workload.pods.size(); ++row) {
+      const double length = exponential ? 1 : recorded[row] / mean_length;
+      const double expected = rate / pods * length;
+      const auto present = static_cast<std::int64_t>(expected + chance.unit());
+      for (std::int64_t p = 0; p < present; ++p) {
+        comings.push_back({row, 0, exponential ? gap() : chance.unit() * length});
+      }
+    }
+    chance.shuffle(comings);
+  }
   for (double at = gap() / rate; at < options.lifetimes; at += gap() / rate) {
     const auto row = static_cast<std::uint32_t>(chance.below(workload.pods.size()));
     const double length = gap();

@@ -24,10 +24,18 @@ struct Coming {
   double length = 0;
 };
 
+enum class Start : std::uint8_t {
+  empty,
+  // With as many pods, and as old, as there are in the long run: recorded lengths differ so much
+  // that an empty cluster would take for ever to fill.
+  balanced,
+};
+
 struct ComingOptions {
   double load = 0.95;     // device time asked for, of what the cluster has
   double lifetimes = 10;  // so long do pods arrive
   Lifetimes kind = Lifetimes::exponential;
+  Start start = Start::empty;
   std::uint64_t seed = 1;
 };
 

@@ -58,16 +58,19 @@ TEST(Departures, D8_a_pod_that_fits_goes_ahead_of_one_that_does_not) {
 TEST(Departures, D8_the_offered_load_is_what_was_asked_for) {
   const Workload workload = one_kind(250, 50);
   for (const Lifetimes kind : {Lifetimes::exponential, Lifetimes::recorded}) {
-    const auto comings = draw_comings(workload, {7}, {0.5, 60, kind, 3});
-    const WaitingOutcome outcome = run(workload, comings, 10);
-    EXPECT_NEAR(outcome.allocated, 0.5, 0.02);
-    EXPECT_EQ(outcome.mean_wait, 0) << "half of it is free";
+    for (const Start start : {Start::empty, Start::balanced}) {
+      const auto comings = draw_comings(workload, {7}, {0.5, 60, kind, start, 3});
+      const WaitingOutcome outcome = run(workload, comings, start == Start::empty ? 10 : 0.01);
+      EXPECT_NEAR(outcome.allocated, 0.5, 0.02);
+      EXPECT_EQ(outcome.mean_wait, 0) << "half of it is free";
+    }
   }
 }
 
 TEST(Departures, D8_runs_repeat_themselves_with_every_policy) {
   const Workload workload = one_kind(700, 20);
-  const auto comings = draw_comings(workload, {}, {1.0, 20, Lifetimes::exponential, 5});
+  const auto comings =
+      draw_comings(workload, {}, {1.0, 20, Lifetimes::exponential, Start::empty, 5});
   for (const char* name : {"random", "bestfit", "fgd"}) {
     const WaitingOutcome a = run(workload, comings, 2, name), b = run(workload, comings, 2, name);
     EXPECT_EQ(a.mean_wait, b.mean_wait);
