@@ -218,7 +218,7 @@ class CommandLine {
     app = verb("scale", "Change the bounds of a service's replicas", scale_options, &scale);
     app->add_option("service", scale_options->name, "The service")->required();
     app->add_option("replicas", scale_options->replicas, "Both bounds")
-        ->check(CLI::Range(1, 10'000));
+        ->check(CLI::Range(0, 10'000));
     app->add_option("--min", scale_options->min, "At least")->check(CLI::Range(0, 10'000));
     app->add_option("--max", scale_options->max, "At most")->check(CLI::Range(1, 10'000));
   }

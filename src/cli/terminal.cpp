@@ -63,10 +63,14 @@ std::string Terminal::painted(std::string_view text, Colour colour) const {
 }
 
 std::string harmless(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // U+0080 to U+009F command terminals as well: 0xc2 0x9b is what ESC [ is.
+    const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+    out += byte < 0x20 || byte == 0x7f || c1 ? '?' : text[i];
+    if (c1) ++i;
   }
   return out;
 }

@@ -31,6 +31,12 @@ TEST(Table, AlignsByCharactersAndShowsNoControls) {
   EXPECT_EQ(printed(table), "NAME     X\na        1\ngröße-5  2\ne?[31m   3\n");
 }
 
+TEST(Table, ShowsNoControlsOfEightBitsEither) {
+  EXPECT_EQ(harmless("a\xc2\x9b"
+                     "31mb\xc3\xa9\x7f"),
+            "a?31mb\xc3\xa9?");
+}
+
 TEST(Format, AsPeopleRead) {
   EXPECT_EQ(length_text(350'000), "350ms");
   EXPECT_EQ(length_text(42'000'000), "42s");

@@ -44,7 +44,8 @@ int usage(const Context& context, const Listing& options) {
                   " (work that reports no steps)");
   }
   terminal.line("mean wait per task     " + length_text(report->number_at("mean_wait_us")) +
-                " over " + std::to_string(report->number_at("tasks")) + " tasks");
+                " over " + std::to_string(report->number_at("tasks")) +
+                (report->number_at("tasks") == 1 ? " task" : " tasks"));
   terminal.line("preemptions            " + std::to_string(report->number_at("preemptions")));
   terminal.line("lost work              " + length_text(report->number_at("lost_work_us")));
   terminal.line("");

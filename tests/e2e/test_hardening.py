@@ -47,8 +47,8 @@ OTHERS = (61001, 61002)  # users without an entry
 class OneInput(unittest.TestCase):
     def test_no_task_keeps_the_daemon_from_starting_again(self):
         pool = Pool(self).start()
-        for text in (ZERO, ZERO.replace("a\\0b", "b").replace("gpus: 1", 'gpus: 1\n  env: {A: "\\0"}'),
-                     ZERO.replace("a\\0b", "b") + '  workdir: "/tmp\\0x"\n'):
+        plain = ZERO.replace("a\\0b", "b")
+        for text in (ZERO, plain + '  env: {A: "\\0"}\n', plain + '  workdir: "/tmp\\0x"\n'):
             with self.assertRaises(ApiError) as refused:
                 pool.submit(text)
             self.assertEqual(refused.exception.status, 400)
@@ -130,7 +130,7 @@ class OneMachine(unittest.TestCase):
         done = subprocess.run([str(NEAP), "serve", str(pool.pool_file), "--state-dir", str(folder)],
                               capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 4, done.stderr)
-        self.assertIn("%s: cannot be the state folder: others may write to it" % folder, done.stderr)
+        self.assertIn("%s: cannot be the state folder: others may write" % folder, done.stderr)
         self.assertEqual(folder.stat().st_mode & 0o7777, 0o1777)
         self.assertEqual(list(folder.iterdir()), [])
 

@@ -1,6 +1,7 @@
 """Task: the contract as a training loop sees it."""
 
 import enum
+import operator
 import os
 import signal
 import sys
@@ -55,6 +56,8 @@ class Task:
                             ("interval_steps", interval_steps), ("keep", keep)):
             if value is not None and value <= 0:
                 raise ValueError("%s must be above 0, is %r" % (name, value))
+        if save is not None and not callable(save):
+            raise TypeError("save must be a function of (path, step), is %r" % (save,))
         self.name = environ.get("NEAP_TASK", "")
         self.directory = os.path.abspath(environ.get("NEAP_CHECKPOINT_DIR") or directory)
         self.socket_path = environ.get("NEAP_SOCKET", "")
@@ -149,6 +152,8 @@ class Task:
 
     def begin(self, step: int) -> None:
         """The state is that of a checkpoint, or fresh: leaving now would lose nothing."""
+        if operator.index(step) < 0:
+            raise ValueError("steps count from 0, not from %r" % step)
         with self._lock:
             self._step = step
             self._steps_since = 0

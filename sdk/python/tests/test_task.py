@@ -434,6 +434,15 @@ class Process(unittest.TestCase):
 
 
 class Options(unittest.TestCase):
+    def test_misuse_is_refused_where_it_happens(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(TypeError):
+                neap_task.Task(save="path", directory=folder, environ={})
+            for start, error in ((-1, ValueError), (0.5, TypeError)):
+                with neap_task.Task(save=save, directory=folder, environ={}) as task:
+                    with self.assertRaises(error):
+                        next(iter(task.steps(start, 3)))
+
     def test_bad_options_are_named(self):
         for name in ("interval_seconds", "interval_steps", "keep"):
             with self.assertRaisesRegex(ValueError, name):
