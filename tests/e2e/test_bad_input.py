@@ -177,7 +177,8 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("%s: over the limit" % path, done.stderr)
         path.unlink()
-        for content in (GARBAGE, b"\0" * 100, b"task:\n  name: \xff\xfe", b"\x7fELF" + GARBAGE, b""):
+        for content in (GARBAGE, b"\0" * 100, b"task:\n  name: \xff\xfe", b"\x7fELF" + GARBAGE,
+                        b""):
             done, path = self.submit_file(content)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(str(path), done.stderr)
@@ -248,7 +249,8 @@ class BadInput(unittest.TestCase):
                 self.check_unchanged()
         large = exchange(path, plain())
         self.assertTrue(large.startswith(b"HTTP/1.1 413 "), large[:200])
-        body = json.dumps({"file": "f", "text": TASK.replace("job", "cut"), "workdir": "/"}).encode()
+        text = TASK.replace("job", "cut")
+        body = json.dumps({"file": "f", "text": text, "workdir": "/"}).encode()
         exchange(path, head + length % (len(body) + 1) + body, close_after=True)
         exchange(path, head + length % len(body) + body[:-1], close_after=True)
         self.check_unchanged()

@@ -34,7 +34,8 @@ class Memory(unittest.TestCase):
         def send(first):
             api = Api(pool.socket, timeout=PATIENCE)
             for number in range(first, TASKS, SENDERS):
-                task = {"name": "job-%d" % number, "tier": NORMAL, "team": "team-%d" % (number % 40),
+                team = "team-%d" % (number % 40)
+                task = {"name": "job-%d" % number, "tier": NORMAL, "team": team,
                         "command": ["sh", "-c", PATIENT], "gpus": number % 4 + 1,
                         "checkpoint": {"contract": "signals"}, "env": {"NUMBER": str(number)}}
                 status, answer = api.call("POST", "/v1/tasks", {
