@@ -40,6 +40,9 @@ def main(folder):
     print()
     for name, status, seconds in read_steps(folder):
         print(f"{'ok' if status == 0 else 'FAILED':7} {seconds:6d} s  {name}")
+    left_out = folder / "left-out.txt"
+    if left_out.exists():
+        print("not run: " + ", ".join(left_out.read_text(encoding="utf-8").split()))
     print()
     for figure in figures(folder):
         print(figure)

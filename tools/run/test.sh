@@ -1,4 +1,6 @@
-# ./run test [--long]: one release and one asan build, every check, one count at the end.
+# ./run test [--long[=PART,...]]: one release and one asan build, every check, one count at the end.
+# The parts of --long are headers, tidy, tsan, fuzz, simulations and fresh; all of them by default.
+# The kept result names the parts that were left out.
 
 . tools/run/lint.sh
 
@@ -46,15 +48,20 @@ run_fuzzers() {
   done
 }
 
-run_long_checks() {
-  try_step "headers compile alone" check_headers_alone || true
-  STEP_TAIL=200 try_step "clang-tidy" check_clang_tidy || true
+LONG_PARTS="headers tidy tsan fuzz simulations fresh"
+
+run_tsan() {
   if try_step "build tsan" build_preset tsan all; then
     try_step "tests under tsan" run_ctest tsan tsan || true
   fi
-  run_fuzzers
+}
+
+run_simulations() {
   NEAP_LONG=1 NEAP_SIM_SEEDS="${NEAP_SIM_SEEDS:-10000}" \
-    try_step "long simulations" run_ctest release long -R '^suite_' || true
+    try_step "long simulations" run_ctest release long -R "${NEAP_LONG_SUITES:-^suite_}" || true
+}
+
+run_fresh() {
   if [ "$(id -u)" -eq 0 ]; then
     mkdir -p docs/results
     try_step "fresh Debian 12" tests/fresh/run --times docs/results/fresh-debian.txt || true
@@ -64,12 +71,48 @@ run_long_checks() {
   fi
 }
 
+# run_long_checks PART...
+run_long_checks() {
+  local part
+  for part in $LONG_PARTS; do
+    if [[ " $* " != *" $part "* ]]; then
+      say "$part ... left out"
+      printf '%s\n' "$part" >>"$RESULTS/left-out.txt"
+      continue
+    fi
+    case "$part" in
+      headers) try_step "headers compile alone" check_headers_alone || true ;;
+      tidy) STEP_TAIL=200 try_step "clang-tidy" check_clang_tidy || true ;;
+      tsan) run_tsan ;;
+      fuzz) run_fuzzers ;;
+      simulations) run_simulations ;;
+      fresh) run_fresh ;;
+    esac
+  done
+}
+
+# The words of --long=a,b as a list, all of them without one.
+long_parts() {
+  local word words
+  [ "$1" != --long ] || { echo "$LONG_PARTS"; return; }
+  words="${1#--long=}"
+  words="${words//,/ }"
+  for word in $words; do
+    [[ " $LONG_PARTS " == *" $word "* ]] || die "--long: no part is called $word; there are: $LONG_PARTS"
+  done
+  echo "$words"
+}
+
 run_tests() {
-  local long=no status=0
+  local long=no status=0 parts=""
   case "${1:-}" in
     "") ;;
-    --long) long=yes; export NEAP_KILLS="${NEAP_KILLS:-100}" ;;
-    *) die "usage: ./run test [--long]" ;;
+    --long | --long=*)
+      long=yes
+      parts="$(long_parts "$1")"
+      export NEAP_KILLS="${NEAP_KILLS:-100}"
+      ;;
+    *) die "usage: ./run test [--long[=PART,...]]" ;;
   esac
   need_packages build demo test $([ "$long" = yes ] && echo long)
   rm -rf "$RESULTS"
@@ -88,7 +131,7 @@ run_tests() {
   fi
   if [ -d tests/python ]; then try_step "python tests" run_python python tests/python || true; fi
   if [ -d sdk/python/tests ]; then try_step "SDK tests" run_python sdk sdk/python/tests || true; fi
-  if [ "$long" = yes ]; then run_long_checks; fi
+  if [ "$long" = yes ]; then run_long_checks $parts; fi
 
   /usr/bin/python3 tools/count_results.py "$RESULTS" >"$RESULTS/summary.txt" || status=1
   cat "$RESULTS/summary.txt"
