@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "config/text.h"
 
@@ -75,6 +76,14 @@ int Context::failed(const Error& error) const {
   // With a place the line begins with it, as editors expect.
   terminal_.complain((error.context.empty() ? "neap: " : "") + to_string(error));
   return exit_code_of(error.code);
+}
+
+Result<std::string> working_folder() {
+  std::error_code error;
+  const auto folder = std::filesystem::current_path(error);
+  if (!error) return folder.string();
+  return fail(ErrorCode::not_found,
+              "the folder you are in cannot be named (" + error.message() + "); go to another one");
 }
 
 std::string part(std::string_view name) { return api::Client::escaped(name); }

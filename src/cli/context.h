@@ -37,6 +37,9 @@ class Context {
   Reach reach_;
 };
 
+// Where relative paths of a submission begin.
+[[nodiscard]] Result<std::string> working_folder();
+
 // A name in a path: "/v1/tasks/" + part(name).
 [[nodiscard]] std::string part(std::string_view name);
 

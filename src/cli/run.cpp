@@ -126,10 +126,10 @@ int run(const Context& context, const RunOptions& options) {
   if (!text) return context.failed(text.error());
   auto client = context.client();
   if (!client) return context.failed(client.error());
-  std::error_code ignored;
-  const std::string workdir = std::filesystem::current_path(ignored).string();
+  const auto workdir = working_folder();
+  if (!workdir) return context.failed(workdir.error());
   const auto answer = client->post(
-      "/v1/tasks", json_object({{"file", "neap run"}, {"text", *text}, {"workdir", workdir}}));
+      "/v1/tasks", json_object({{"file", "neap run"}, {"text", *text}, {"workdir", *workdir}}));
   if (!answer) return context.failed(answer.error());
   const auto made = Value::parse(*answer);
   if (!made) return context.failed(made.error());

@@ -1,5 +1,3 @@
-#include <filesystem>
-
 #include "cli/verbs.h"
 #include "config/text.h"
 
@@ -8,13 +6,13 @@ namespace neap::cli {
 int submit(const Context& context, const SubmitOptions& options) {
   auto client = context.client();
   if (!client) return context.failed(client.error());
-  std::error_code ignored;
-  const std::string workdir = std::filesystem::current_path(ignored).string();
+  const auto workdir = working_folder();
+  if (!workdir) return context.failed(workdir.error());
   for (const std::string& file : options.files) {
     const auto text = config::read_file(file);
     if (!text) return context.failed(text.error());
     const auto answer = client->post(
-        "/v1/tasks", json_object({{"file", file}, {"text", *text}, {"workdir", workdir}}));
+        "/v1/tasks", json_object({{"file", file}, {"text", *text}, {"workdir", *workdir}}));
     if (!answer) return context.failed(answer.error());
     if (options.json) {
       context.terminal().line(*answer);

@@ -79,7 +79,11 @@ class TaskReader {
   // What tasks and services have in common.
   template <class Spec>
   void read_common(Fields& fields, Spec& spec) {
-    fields.name("name", spec.name, Need::required);
+    if (fields.name("name", spec.name, Need::required) &&
+        spec.name.find_first_not_of("0123456789") == std::string::npos) {
+      fields.refuse("name", quoted(spec.name) + " is a number, and so are ids: `neap cancel " +
+                                spec.name + "` could mean another; add a letter");
+    }
     spec.team = "default";
     fields.word("team", spec.team);
     fields.word("tier", spec.tier);

@@ -202,6 +202,8 @@ TEST(TaskFile, G5_RefusesWrongDocuments) {
   EXPECT_NE(refused("task: {name: a, gpus: 1, command: python3 train.py}\n")
                 .find("is one text with spaces"),
             std::string::npos);
+  EXPECT_NE(refused("task: {name: '15', command: [x], gpus: 1}\n").find("is a number, and so are"),
+            std::string::npos);
   EXPECT_NE(refused("service: {name: a, command: [x], gpus: 1, health: {path: '/a b'}}\n")
                 .find("service.health.path: holds blanks"),
             std::string::npos);

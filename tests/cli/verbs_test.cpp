@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -250,6 +251,18 @@ TEST_F(Verbs, EventsInPages) {
   EXPECT_TRUE(has(all, "kind1") && has(all, "kind3")) << all;
   const std::string later = neap({"events", "--after", "1", "--limit", "1"}).out;
   EXPECT_TRUE(!has(later, "kind1") && has(later, "kind2") && !has(later, "kind3")) << later;
+}
+
+TEST_F(Verbs, SubmittingFromAFolderThatIsGoneSaysSo) {
+  const std::string before = std::filesystem::current_path().string();
+  const std::string gone = socket_ + ".gone";
+  std::filesystem::create_directory(gone);
+  std::filesystem::current_path(gone);
+  std::filesystem::remove(gone);
+  const Outcome outcome = neap({"run", "--", "true"});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(outcome.code, exit_code_of(ErrorCode::not_found));
+  EXPECT_TRUE(has(outcome.err, "the folder you are in cannot be named")) << outcome.err;
 }
 
 TEST_F(Verbs, WithoutADaemonTheErrorSaysWhatToDo) {
