@@ -98,7 +98,8 @@ long_parts() {
   words="${1#--long=}"
   words="${words//,/ }"
   for word in $words; do
-    [[ " $LONG_PARTS " == *" $word "* ]] || die "--long: no part is called $word; there are: $LONG_PARTS"
+    [[ " $LONG_PARTS " == *" $word "* ]] ||
+      die "--long: no part is called $word; there are: $LONG_PARTS"
   done
   echo "$words"
 }
