@@ -31,7 +31,7 @@ Value from(const Json& json) {
       break;
     case Json::value_t::object:
       value.kind = Value::Kind::object;
-      for (const auto& [key, member] : json.items()) value.members.emplace_back(key, from(member));
+      for (const auto& [key, member] : json.items()) value.members.push_back({key, from(member)});
       break;
     default:
       break;

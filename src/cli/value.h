@@ -11,6 +11,8 @@
 
 namespace neap::cli {
 
+struct ValueMember;
+
 // A missing member reads as an empty value: a newer daemon may say less or more.
 class Value {
  public:
@@ -35,7 +37,12 @@ class Value {
   std::int64_t number = 0;  // 1 for true
   std::string text;
   std::vector<Value> items;
-  std::vector<std::pair<std::string, Value>> members;
+  std::vector<ValueMember> members;
+};
+
+struct ValueMember {
+  std::string name;
+  Value value;
 };
 
 // {"name": "value", ...}

@@ -215,9 +215,10 @@ class TaskReader {
     DayWindow window;
     if (item.present() && !item.has("from")) item.missing("from", "a time of day such as 22:00");
     if (item.present() && !item.has("to")) item.missing("to", "a time of day such as 06:00");
-    const bool both = item.parsed("from", window.from, parse_time_of_day) &
-                      item.parsed("to", window.to, parse_time_of_day);
-    if (both && window.from == window.to) item.refuse("to", "equals from: the window is empty");
+    const bool from = item.parsed("from", window.from, parse_time_of_day);
+    const bool to = item.parsed("to", window.to, parse_time_of_day);
+    if (from && to && window.from == window.to)
+      item.refuse("to", "equals from: the window is empty");
     item.close();
     return window;
   }
