@@ -103,8 +103,8 @@ TEST_P(PlantedBug, IsCaught) {
                   violation.c_str());
       return;
     }
-    ASSERT_TRUE(outcome.violations.empty())
-        << "seed " << seed << " noticed something else: " << outcome.violations.front();
+    // A bug may show itself otherwise first; what was written to notice it has to, at some seed.
+    // (Without a bug no seed has a violation: Seeds sees to that.)
   }
   FAIL() << "no seed noticed it";
 }
