@@ -1,6 +1,7 @@
 # ./run test [--long[=PART,...]]: one release and one asan build, every check, one count at the end.
 # The parts of --long are headers, tidy, tsan, fuzz, simulations and fresh; all of them by default.
-# The kept result names the parts that were left out.
+# The kept result names the parts that were left out. --long-only=PART,... runs those parts alone;
+# a part of it is also end-to-end (with 100 random kills).
 
 . tools/run/lint.sh
 
@@ -48,7 +49,7 @@ run_fuzzers() {
   done
 }
 
-LONG_PARTS="headers tidy tsan fuzz simulations fresh"
+LONG_PARTS="end-to-end headers tidy tsan fuzz simulations fresh"
 
 run_tsan() {
   if try_step "build tsan" build_preset tsan all; then
@@ -81,6 +82,7 @@ run_long_checks() {
       continue
     fi
     case "$part" in
+      end-to-end) [ -f "$RESULTS/e2e.xml" ] || try_step "end-to-end tests" run_e2e || true ;;
       headers) try_step "headers compile alone" check_headers_alone || true ;;
       tidy) STEP_TAIL=200 try_step "clang-tidy" check_clang_tidy || true ;;
       tsan) run_tsan ;;
@@ -95,7 +97,7 @@ run_long_checks() {
 long_parts() {
   local word words
   [ "$1" != --long ] || { echo "$LONG_PARTS"; return; }
-  words="${1#--long=}"
+  words="${1#--long*=}"
   words="${words//,/ }"
   for word in $words; do
     [[ " $LONG_PARTS " == *" $word "* ]] ||
@@ -104,23 +106,7 @@ long_parts() {
   echo "$words"
 }
 
-run_tests() {
-  local long=no status=0 parts=""
-  case "${1:-}" in
-    "") ;;
-    --long | --long=*)
-      long=yes
-      parts="$(long_parts "$1")"
-      export NEAP_KILLS="${NEAP_KILLS:-100}"
-      ;;
-    *) die "usage: ./run test [--long[=PART,...]]" ;;
-  esac
-  need_packages build demo test $([ "$long" = yes ] && echo long)
-  rm -rf "$RESULTS"
-  mkdir -p "$RESULTS"
-  : >"$RESULTS/steps.txt"
-  export STEP_RECORD="$RESULTS/steps.txt"
-
+run_base_checks() {
   try_step "formatting" check_format || true
   try_step "shell syntax" check_scripts || true
   if try_step "build release" build_preset release all; then
@@ -132,6 +118,27 @@ run_tests() {
   fi
   if [ -d tests/python ]; then try_step "python tests" run_python python tests/python || true; fi
   if [ -d sdk/python/tests ]; then try_step "SDK tests" run_python sdk sdk/python/tests || true; fi
+}
+
+run_tests() {
+  local long=no base=yes status=0 parts=""
+  case "${1:-}" in
+    "") ;;
+    --long | --long=* | --long-only=*)
+      long=yes
+      case "$1" in --long-only=*) base=no ;; esac
+      parts="$(long_parts "$1")"
+      export NEAP_KILLS="${NEAP_KILLS:-100}"
+      ;;
+    *) die "usage: ./run test [--long[=PART,...]]" ;;
+  esac
+  need_packages build demo test $([ "$long" = yes ] && echo long)
+  rm -rf "$RESULTS"
+  mkdir -p "$RESULTS"
+  : >"$RESULTS/steps.txt"
+  export STEP_RECORD="$RESULTS/steps.txt"
+
+  if [ "$base" = yes ]; then run_base_checks; else try_step "build release" build_preset release all; fi
   if [ "$long" = yes ]; then run_long_checks $parts; fi
 
   /usr/bin/python3 tools/count_results.py "$RESULTS" >"$RESULTS/summary.txt" || status=1
