@@ -54,6 +54,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (!accept(mark, tag, anchor)) return;
     // "\0" is valid YAML, and would cut names, paths and arguments short wherever C reads them.
     if (value.find('\0') != std::string::npos) return refuse(mark, "holds a zero byte");
+    // What an escape such as "\ud800" stands for need not be a character.
+    if (!is_utf8(value)) return refuse(mark, "is not text in UTF-8");
     Node node = node_at(mark, Node::Kind::scalar);
     node.text = value;
     node.quoted = tag == "!";

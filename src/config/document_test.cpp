@@ -72,6 +72,13 @@ TEST(Document, G5_RefusesBinaryGarbageWithItsLine) {
                         "ELF\x02\x01"),
             "f.yaml:1: not text: byte 0x7f; expected YAML in UTF-8");
   EXPECT_EQ(problems_of("a: \xff\xfe"), "f.yaml:1: not text: byte 0xff; expected YAML in UTF-8");
+  // Overlong, a surrogate, beyond the last code point: as a value, as a key, as an escape.
+  for (const char* bytes :
+       {"\xe0\x91\x9a", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80"}) {
+    EXPECT_NE(problems_of(std::string("a: ") + bytes), "") << bytes;
+    EXPECT_NE(problems_of(std::string(bytes) + ": a"), "") << bytes;
+  }
+  EXPECT_NE(problems_of("a: \"\\ud800\""), "");
   EXPECT_EQ(problems_of("a: \xc3"), "f.yaml:1: not text: byte 0xc3; expected YAML in UTF-8");
   EXPECT_EQ(problems_of("a: \xc3\xa4"), "accepted");
 }

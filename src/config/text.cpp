@@ -12,8 +12,8 @@ namespace neap::config {
 
 namespace {
 
-// Length of the UTF-8 character at `at`, 0 when it is not one (overlong forms and surrogates
-// are not looked for: they do no harm here).
+// Length of the UTF-8 character at `at`, 0 when it is not one. Overlong forms, surrogates and what
+// is beyond the last code point are none: the JSON library ends the program over them.
 std::size_t character_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(at);
@@ -26,7 +26,10 @@ std::size_t character_length(std::string_view text, std::size_t at) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(at + i) & 0xc0) != 0x80) return 0;
   }
-  return length;
+  const std::uint8_t second = byte(at + 1);
+  const bool wrong = (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+                     (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f);
+  return wrong ? 0 : length;
 }
 
 Error system_error(const std::string& path) {
@@ -57,6 +60,15 @@ class Descriptor {
 };
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = character_length(text, at);
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
 
 bool check_text(std::string_view text, Problems& problems) {
   if (text.size() > file_bytes_max) {
