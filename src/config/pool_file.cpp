@@ -166,12 +166,17 @@ class PoolReader {
   // Entries of one node name add devices to one node: a node may hold several models.
   void read_node(Fields& item) {
     std::string name;
-    std::string domain;
+    NodeSpec host;
     DeviceSpec device;
     device.model = "A100-80G";
     std::int64_t count = 1;
     const bool named = item.name("name", name, Need::required);
-    item.word("fault_domain", domain);
+    item.word("fault_domain", host.fault_domain);
+    item.word("rack", host.rack);
+    item.parsed("cpu", host.cpu_milli, parse_cpu_milli);
+    item.memory("host_memory", host.memory);
+    std::int64_t linked = 0;
+    item.whole("linked", linked, {2, devices_per_node_max});
     item.word("model", device.model);
     item.whole("count", count, {1, devices_per_node_max});
     item.memory("memory", device.memory);
@@ -191,21 +196,39 @@ class PoolReader {
       item.refuse("count", "makes more than " + std::to_string(devices_max) + " devices in all");
       return;
     }
-    add_devices(node_called(name, domain, item), device, count);
+    host.name = name;
+    add_devices(node_called(host, item), device, {count, linked});
   }
 
-  NodeSpec& node_called(const std::string& name, const std::string& domain, Fields& item) {
-    const auto [entry, added] = node_index_.emplace(name, out_.nodes.size());
+  NodeSpec& node_called(NodeSpec host, Fields& item) {
+    const auto [entry, added] = node_index_.emplace(host.name, out_.nodes.size());
     if (added) {
-      out_.nodes.push_back({name, domain.empty() ? name : domain, {}});
-    } else if (!domain.empty() && domain != out_.nodes[entry->second].fault_domain) {
-      item.refuse("fault_domain", "differs from the one given before for node " + quoted(name));
+      if (host.fault_domain.empty()) host.fault_domain = host.name;
+      return out_.nodes.emplace_back(std::move(host));
     }
-    return out_.nodes[entry->second];
+    NodeSpec& known = out_.nodes[entry->second];
+    const auto differs = [&](const char* field) {
+      item.refuse(field, "differs from the one given before for node " + quoted(known.name));
+    };
+    if (!host.fault_domain.empty() && host.fault_domain != known.fault_domain) {
+      differs("fault_domain");
+    }
+    if (!host.rack.empty() && host.rack != known.rack) differs("rack");
+    if (host.cpu_milli != 0 && host.cpu_milli != known.cpu_milli) differs("cpu");
+    if (host.memory.value != 0 && host.memory != known.memory) differs("host_memory");
+    return known;
   }
 
-  static void add_devices(NodeSpec& node, DeviceSpec device, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
+  struct Count {
+    std::int64_t devices;
+    std::int64_t linked;  // so many have a fast link between them; 0: none
+  };
+  static void add_devices(NodeSpec& node, DeviceSpec device, Count count) {
+    // Devices of another entry are not linked to these.
+    std::int32_t pair = 0;
+    for (const DeviceSpec& known : node.devices) pair = std::max(pair, known.pair + 1);
+    for (std::int64_t i = 0; i < count.devices; ++i) {
+      if (count.linked > 0) device.pair = pair + static_cast<std::int32_t>(i / count.linked);
       device.uuid = "SIM-" + node.name + "-" + std::to_string(node.devices.size());
       node.devices.push_back(device);
     }
@@ -268,10 +291,14 @@ std::optional<PoolFile> parse_pool_file(std::string_view text, Problems& problem
 }
 
 std::vector<NodeSpec> default_simulated_nodes(const PoolSpec& spec) {
-  NodeSpec node{"local", "local", {}};
+  NodeSpec node;
+  node.name = node.fault_domain = "local";
   const std::int32_t count = spec.total_gpus > 0 ? spec.total_gpus : 4;
   for (std::int32_t i = 0; i < count; ++i) {
-    node.devices.push_back({"SIM-local-" + std::to_string(i), "A100-80G", MiB(80 * 1024), false});
+    DeviceSpec& device = node.devices.emplace_back();
+    device.uuid = "SIM-local-" + std::to_string(i);
+    device.model = "A100-80G";
+    device.memory = MiB(80 * 1024);
   }
   return {node};
 }

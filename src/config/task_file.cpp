@@ -91,6 +91,8 @@ class TaskReader {
     spec.owner = submitter_.owner;
     read_request(fields, spec.request);
     read_process(fields);
+    out_.launch.cpu_milli = spec.request.cpu_milli;
+    out_.launch.host_memory = spec.request.host_memory;
   }
 
   void read_request(Fields& fields, Request& request) {
@@ -113,6 +115,35 @@ class TaskReader {
     request.models.erase(std::unique(request.models.begin(), request.models.end()),
                          request.models.end());
     fields.word("trust_domain", request.trust_domain);
+    fields.parsed("cpu", request.cpu_milli, parse_cpu_milli);
+    fields.memory("host_memory", request.host_memory);
+    read_nearness(fields.section("placement"), request.near);
+  }
+
+  static void read_nearness(Fields fields, Nearness& near) {
+    fields.choice<Cell>("within", near.within,
+                        {{"device", Cell::device},
+                         {"pair", Cell::pair},
+                         {"node", Cell::node},
+                         {"rack", Cell::rack},
+                         {"domain", Cell::domain}});
+    fields.words("exclude_nodes", near.exclude, 1024);
+    std::sort(near.exclude.begin(), near.exclude.end());
+    near.exclude.erase(std::unique(near.exclude.begin(), near.exclude.end()), near.exclude.end());
+    fields.word("group", near.group);
+    fields.choice<Cell>("apart", near.apart,
+                        {{"device", Cell::device},
+                         {"pair", Cell::pair},
+                         {"node", Cell::node},
+                         {"rack", Cell::rack},
+                         {"domain", Cell::domain}});
+    fields.whole("per_domain", near.per_domain, {1, request_devices_max});
+    fields.word("weights", near.weights);
+    if (near.group.empty() && fields.present() &&
+        (near.apart != Cell::any || near.per_domain > 0)) {
+      fields.missing("group", "the name of those that `apart` or `per_domain` tells apart");
+    }
+    fields.close();
   }
 
   void read_process(Fields& fields) {
@@ -134,8 +165,6 @@ class TaskReader {
     if (fields.text("workdir", workdir)) launch.workdir = absolute(workdir, submitter_.workdir);
     fields.dictionary("env", launch.env, environment_max);
     for (const auto& [name, value] : launch.env) check_variable(fields, name);
-    fields.parsed("cpu", launch.cpu_milli, parse_cpu_milli);
-    fields.memory("host_memory", launch.host_memory);
   }
 
   static void check_variable(Fields& fields, const std::string& name) {

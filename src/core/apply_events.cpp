@@ -32,21 +32,14 @@ class EventApplier {
   void operator()(const NodeJoined& e) {
     index_.agenda.roles = true;
     if (const auto known = find_node(state_, e.spec.name)) {
-      state_.nodes[known->value].up = state_.nodes[known->value].reachable = true;
+      NodeState& node = state_.nodes[known->value];
+      node.up = node.reachable = true;
+      node.cpu_milli = e.spec.cpu_milli;
+      node.memory = e.spec.memory;
       refresh_node(*known);
       return;
     }
-    const NodeId id(static_cast<std::uint32_t>(state_.nodes.size()));
-    NodeState& node = state_.nodes.emplace_back();
-    node.name = e.spec.name;
-    node.domain = intern_domain(e.spec.fault_domain);
-    node.first = DeviceId(static_cast<std::uint32_t>(state_.devices.size()));
-    node.count = static_cast<std::int32_t>(e.spec.devices.size());
-    index_.node_counts.emplace_back();
-    index_.node_names.emplace(node.name, id);
-    for (std::int32_t i = 0; i < node.count; ++i) {
-      add_device(id, i, e.spec.devices[static_cast<std::size_t>(i)]);
-    }
+    const NodeId id = add_node(state_, e.spec);
     refresh_node(id);
   }
 
@@ -321,51 +314,6 @@ class EventApplier {
     const NodeState& n = state_.node(*find_node(state_, node));
     NEAP_CHECK(index >= 0 && index < n.count);
     return DeviceId(n.first.value + static_cast<std::uint32_t>(index));
-  }
-
-  DomainId intern_domain(const std::string& name) {
-    const auto at = std::find(state_.domains.begin(), state_.domains.end(), name);
-    if (at == state_.domains.end()) state_.domains.push_back(name);
-    const auto found = std::find(state_.domains.begin(), state_.domains.end(), name);
-    return DomainId(static_cast<std::uint16_t>(found - state_.domains.begin()));
-  }
-
-  void add_device(NodeId node, std::int32_t i, const DeviceSpec& spec) {
-    const DeviceId id(static_cast<std::uint32_t>(state_.devices.size()));
-    DeviceState& device = state_.devices.emplace_back();
-    device.node = node;
-    device.index = i;
-    device.uuid = spec.uuid;
-    device.memory = spec.memory;
-    device.model = intern_model(spec);
-    device.role = spec.dedicated ? Role::dedicated : Role::core;
-    index_.device_keys.emplace_back();
-    auto& counts = index_.node_counts[node.value];
-    const bool first_of_model = std::none_of(
-        counts.begin(), counts.end(), [&](const auto& c) { return c.model == device.model; });
-    if (first_of_model) {
-      counts.push_back({device.model, {}});
-      for (auto& buckets : index_.models[device.model.value].whole) {
-        if (buckets.empty()) buckets.resize(1);
-        buckets[0].insert(node.value);
-      }
-    }
-    const auto same = std::count_if(state_.devices.end() - (i + 1), state_.devices.end(),
-                                    [&](const DeviceState& d) { return d.model == device.model; });
-    ModelState& model = state_.models[device.model.value];
-    model.per_node = std::max(model.per_node, static_cast<std::int32_t>(same));
-    refresh_device(state_, id);
-  }
-
-  ModelId intern_model(const DeviceSpec& spec) {
-    for (std::size_t m = 0; m < state_.models.size(); ++m) {
-      if (state_.models[m].name == spec.model && state_.models[m].memory == spec.memory) {
-        return ModelId(static_cast<std::uint16_t>(m));
-      }
-    }
-    state_.models.push_back({spec.model, spec.memory, 0});
-    index_.models.emplace_back();
-    return ModelId(static_cast<std::uint16_t>(state_.models.size() - 1));
   }
 
   void track(Time& since, bool holds) const {

@@ -28,6 +28,8 @@ void leave_plans_of_victim(PoolState& state, TaskId victim);
                                                  const std::vector<Victim>& victims);
 void refresh_claims_of(PoolState& state, const std::set<TaskId>& plans, std::int32_t sign);
 void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans);
+// A node of a name that is not known yet, with its devices.
+NodeId add_node(PoolState& state, const NodeSpec& spec);
 // A new task of this spec, in phase waiting.
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 // A failed start or crash: waits out a growing pause, or fails for good.

@@ -269,6 +269,12 @@ void rebuild_names_and_queues(PoolState& state) {
   for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
     index.node_names.emplace(state.nodes[n].name, NodeId(n));
   }
+  for (std::uint32_t d = 0; d < state.domains.size(); ++d) {
+    index.domain_names.emplace(state.domains[d], d);
+  }
+  for (std::uint32_t r = 0; r < state.racks.size(); ++r) {
+    index.rack_names.emplace(state.racks[r], r);
+  }
   for (const ServiceState& service : state.services) {
     if (!service.removed) index.service_names[service.spec.name] = service.id;
     index.agenda.services.insert(service.id.value);

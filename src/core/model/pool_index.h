@@ -71,6 +71,7 @@ struct PoolIndex {
   std::map<std::string, TaskId, std::less<>> task_names;     // not ended
   std::unordered_map<std::string, ServiceId> service_names;  // not removed
   std::unordered_map<std::string, NodeId> node_names;
+  std::unordered_map<std::string, std::uint32_t> domain_names, rack_names;
   std::unordered_map<AllocationId, TaskId> allocations;  // holding devices
   std::map<TaskId, std::set<TaskId>> plans_of_victim;    // victim -> the plans' tasks
   std::set<TaskId> leaving;                              // yielding or stopping

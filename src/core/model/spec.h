@@ -67,26 +67,49 @@ struct PoolSpec {
   std::int32_t max_restarts = 3;
 };
 
+// Parts of the machine room, from small to large (D7). A pair is two devices or more with a fast
+// link between them; a rack is within one fault domain.
+enum class Cell : std::uint8_t { any, device, pair, node, rack, domain };
+
 struct DeviceSpec {
   std::string uuid;
   std::string model;  // such as A100-80G
   MiB memory{0};
   bool dedicated = false;  // outside the shared pool: for tasks that fail A4
+  std::int32_t pair = -1;  // devices of a node with one number are a pair; -1: in none
 };
 
 struct NodeSpec {
   std::string name;
   std::string fault_domain;
   std::vector<DeviceSpec> devices;
+  std::string rack;            // empty: the node is a rack of its own
+  std::int64_t cpu_milli = 0;  // of the host, for tasks; 0: not known, and never short
+  MiB memory{0};               // likewise
 };
 
-// What one task asks of devices.
+// Where a task may be, beside what it needs (D7, C2).
+struct Nearness {
+  Cell within = Cell::any;           // all its devices in one such cell
+  std::vector<std::string> exclude;  // nodes it is never on, sorted
+  std::string group;                 // what the next two speak of; of a replica, its service
+  Cell apart = Cell::any;            // no two of the group in one such cell; any: wherever
+  std::int32_t per_domain = 0;       // at most so many of the group in a fault domain; 0: any
+  std::string weights;  // of the base model: devices that hold them already are preferred
+  bool operator==(const Nearness&) const = default;
+};
+
+// What one task asks of devices, and of the nodes that carry them.
 struct Request {
   std::int32_t count = 1;           // devices; more than a node holds makes it span nodes
   MilliGpu share = whole_device;    // of each device, 1..1000
   MiB memory{0};                    // of each device; 0 with a whole share = all of it
   std::vector<std::string> models;  // allowed device models, sorted; empty = any
   std::string trust_domain;         // A6: devices are shared only inside one
+  // Of hosts, for the whole task; each node gives the part of its devices, rounded up.
+  std::int64_t cpu_milli = 0;
+  MiB host_memory{0};
+  Nearness near;
   bool operator==(const Request&) const = default;
 };
 

@@ -21,6 +21,7 @@ PoolState::PoolState(const PoolState& other)
       nodes(other.nodes),
       devices(other.devices),
       domains(other.domains),
+      racks(other.racks),
       models(other.models),
       tasks(other.tasks),
       services(other.services),
@@ -210,7 +211,7 @@ namespace {
 // The scalar and short parts, in one list for the codec; tasks, maps and plans follow by hand.
 template <class Visitor, class State>
 void visit_scalars(Visitor& visitor, State& self){
-    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, models)
+    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, racks) NEAP_ROW(models)
         NEAP_ROW(services, shapes, wait_codes, preempt_retry_at, pause, next_allocation,
                  guard_retry_at)}
 

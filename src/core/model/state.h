@@ -45,6 +45,7 @@ struct DeviceState {
   MiB foreign{0};
   Time foreign_low_since = Time::never();
   Role role = Role::core;
+  std::int32_t pair = -1;  // on its node
 
   // Derived from allocations and plans.
   std::vector<Tenant> tenants;  // sorted by task
@@ -59,10 +60,17 @@ struct DeviceState {
 struct NodeState {
   std::string name;
   DomainId domain;
+  RackId rack;
+  std::int64_t cpu_milli = 0;  // of the host; 0: not known, and never short
+  MiB memory{0};               // likewise
   bool up = true;
   bool reachable = true;
   DeviceId first;  // its devices are first .. first + count - 1
   std::int32_t count = 0;
+
+  // Derived from allocations and plans, as of devices.
+  std::int64_t used_cpu = 0, held_cpu = 0;
+  MiB used_memory{0}, held_memory{0};
 };
 
 // Devices of one model and one size of memory; a model sold in two sizes is two of these.
@@ -240,6 +248,7 @@ struct PoolState {
   std::vector<NodeState> nodes;
   std::vector<DeviceState> devices;
   std::vector<std::string> domains;
+  std::vector<std::string> racks;
   std::vector<ModelState> models;
   TaskTable tasks;
   std::vector<ServiceState> services;
@@ -287,9 +296,12 @@ struct PoolState {
 
 NEAP_FIELDS_BEGIN(DeviceState)
 NEAP_ROW(node, index, uuid, model, memory, health, health_detail, excluded)
-NEAP_ROW(foreign, foreign_low_since, role)
+NEAP_ROW(foreign, foreign_low_since, role, pair)
 NEAP_FIELDS_END
-NEAP_FIELDS(NodeState, name, domain, up, reachable, first, count)
+NEAP_FIELDS_BEGIN(NodeState)
+NEAP_ROW(name, domain, rack, cpu_milli, memory, up, reachable)
+NEAP_ROW(first, count)
+NEAP_FIELDS_END
 NEAP_FIELDS(ModelState, name, memory, per_node)
 NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable)
 NEAP_FIELDS_BEGIN(TaskState)

@@ -75,8 +75,9 @@ struct Id {
 using NodeId = Id<struct NodeIdTag>;
 using DeviceId = Id<struct DeviceIdTag>;
 using DomainId = Id<struct DomainIdTag, std::uint16_t>;  // fault domain
-using ModelId = Id<struct ModelIdTag, std::uint16_t>;    // device model, such as A100-80G
-using TaskId = Id<struct TaskIdTag>;                     // grows with submission, never used again
+using RackId = Id<struct RackIdTag>;
+using ModelId = Id<struct ModelIdTag, std::uint16_t>;  // device model, such as A100-80G
+using TaskId = Id<struct TaskIdTag>;                   // grows with submission, never used again
 using ServiceId = Id<struct ServiceIdTag>;
 using TeamId = Id<struct TeamIdTag, std::uint16_t>;
 using TierId = Id<struct TierIdTag, std::uint8_t>;  // 0 = the heaviest tier

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "simulate/leftover/table.h"
+#include "core/rules/place/leftover_table.h"
 #include "simulate/openb/workload.h"
 
 namespace neap::simulate {
@@ -16,7 +16,8 @@ struct LearnOptions {
   std::uint64_t seed = 1;
 };
 
-[[nodiscard]] LeftoverTable learn_leftover(const Workload& workload, LearnOptions options = {});
+[[nodiscard]] leftover::LeftoverTable learn_leftover(const Workload& workload,
+                                                     LearnOptions options = {});
 
 struct LearnLastingOptions {
   int iterations = 4;
@@ -27,7 +28,7 @@ struct LearnLastingOptions {
 };
 
 // For a cluster where pods come and go: how much of a free part stays free for a while.
-[[nodiscard]] LeftoverTable learn_lasting(const Workload& workload,
-                                          LearnLastingOptions options = {});
+[[nodiscard]] leftover::LeftoverTable learn_lasting(const Workload& workload,
+                                                    LearnLastingOptions options = {});
 
 }  // namespace neap::simulate

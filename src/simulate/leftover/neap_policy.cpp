@@ -6,33 +6,14 @@ namespace neap::simulate {
 
 namespace {
 
-constexpr std::uint32_t cells_a_model = most_devices + 1;
 constexpr std::int64_t refreshes = 200;  // while as much arrives as the cluster holds
 
-std::vector<Scarcity::Want> wants_of(const Workload& workload) {
-  std::vector<Scarcity::Want> wants;
+std::vector<leftover::TaskKind> kinds_of(const Workload& workload) {
+  std::vector<leftover::TaskKind> kinds;
   for (const TaskClass& task_class : workload.classes) {
-    const Demand& demand = task_class.demand;
-    if (demand.count == 0) continue;
-    wants.push_back({demand.models, demand.count, demand.milli() * task_class.count});
+    kinds.push_back({task_class.demand, task_class.count});
   }
-  return wants;
-}
-
-// Found on five traces at loads from 0.85 to 1.05 of the cluster: 50 to 200 and 20 to 200 do as
-// well.
-constexpr std::int64_t reserve_weight = 50;
-constexpr std::int64_t fuller_when_lasting = 100;
-constexpr std::int64_t models_weigh_when_lasting = 10;
-
-Valuation valuation_of(const LeftoverTable& table, Course course, const Workload& workload) {
-  if (course == Course::filling) return {table, Reserve(), 1};
-  std::vector<Reserve::Want> wants;
-  for (const TaskClass& task_class : workload.classes) {
-    const Demand& demand = task_class.demand;
-    wants.push_back({demand.models, demand.count, demand.cpu, task_class.count});
-  }
-  return {table, Reserve(wants, reserve_weight), fuller_when_lasting};
+  return kinds;
 }
 
 }  // namespace
@@ -40,15 +21,12 @@ Valuation valuation_of(const LeftoverTable& table, Course course, const Workload
 LeftoverGrader::LeftoverGrader(const LeftoverTable& table, Course course, const Workload& workload,
                                const Cluster& cluster)
     : course_(course),
-      valuation_(valuation_of(table, course, workload)),
-      scarcity_(wants_of(workload), workload.models.size(),
-                course == Course::lasting ? models_weigh_when_lasting : 1),
-      cells_(static_cast<std::uint32_t>(workload.models.size()) * cells_a_model),
+      scores_(table, course, kinds_of(workload), workload.models.size()),
       known_(cluster.nodes()),
       capacity_(cluster.capacity()) {
   for (const Node& node : known_) {
-    scarcity_.count(node, 1);
-    potential_.push_back(potential(valuation_, node));
+    scores_.count(node, 1);
+    potential_.push_back(scores_.potential_of(node));
   }
   refresh_when_due();
 }
@@ -56,28 +34,14 @@ LeftoverGrader::LeftoverGrader(const LeftoverTable& table, Course course, const 
 std::optional<Grade> LeftoverGrader::grade(const Node& node, std::uint32_t index,
                                            ShapeRef shape) const {
   if (!node.fits(shape.demand)) return {};
-  const Placement placement = best_placement(valuation_, node, potential_[index], shape.demand);
-  const std::uint32_t unused = placement.opened > 0 ? node.unused : 0;
-  return Grade{placement.score, node.model * cells_a_model + unused};
-}
-
-std::int64_t LeftoverGrader::price(ShapeRef shape, std::uint32_t cell) const {
-  if (shape.demand.count == 0) return 0;
-  const auto unused = static_cast<std::int32_t>(cell % cells_a_model);
-  const std::int32_t opened = unused > 0 ? shape.demand.count : 0;
-  return scarcity_.price(static_cast<std::uint8_t>(cell / cells_a_model), shape.demand.milli(),
-                         unused, opened);
+  return scores_.grade(node, potential_[index], shape.demand);
 }
 
 void LeftoverGrader::changed(const Node& node, std::uint32_t index) {
-  scarcity_.count(known_[index], -1);
-  scarcity_.count(node, 1);
+  scores_.count(known_[index], -1);
+  scores_.count(node, 1);
   known_[index] = node;
-  potential_[index] = potential(valuation_, node);
-}
-
-DeviceMask LeftoverGrader::devices(const Node& node, std::uint32_t index, ShapeRef shape) const {
-  return best_placement(valuation_, node, potential_[index], shape.demand).devices;
+  potential_[index] = scores_.potential_of(node);
 }
 
 void LeftoverGrader::arrived(std::int64_t milli) {
@@ -89,8 +53,8 @@ void LeftoverGrader::refresh_when_due() {
   const std::int64_t now = arrived_ * refreshes / capacity_;
   if (now == refreshed_) return;
   refreshed_ = now;
-  scarcity_.refresh(course_ == Course::lasting ? capacity_
-                                               : std::max<std::int64_t>(0, capacity_ - arrived_));
+  scores_.refresh(course_ == Course::lasting ? capacity_
+                                             : std::max<std::int64_t>(0, capacity_ - arrived_));
 }
 
 }  // namespace neap::simulate

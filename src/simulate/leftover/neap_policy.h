@@ -7,31 +7,33 @@
 #include <optional>
 #include <vector>
 
-#include "simulate/leftover/scarcity.h"
-#include "simulate/leftover/table.h"
-#include "simulate/leftover/valuation.h"
+#include "core/rules/place/scores.h"
 #include "simulate/openb/policy.h"
 
 namespace neap::simulate {
 
-// A cluster that fills up and is done, as in the published experiment, or one where pods come and
-// go. What may run short is reckoned until as much has arrived as the cluster holds; or for as much
-// as the cluster holds from now on, which is about what arrives before all that runs has ended.
-enum class Course : std::uint8_t { filling, lasting };
+using leftover::LeftoverTable;
 
-// Its cells are what a price depends on: the model and, where wholly free devices are opened,
-// how many there are.
+using leftover::Course;
+
+// The core's scores over the experiment's cluster.
 class LeftoverGrader {
  public:
+  using Nodes = std::vector<Node>;
+
   LeftoverGrader(const LeftoverTable& table, Course course, const Workload& workload,
                  const Cluster& cluster);
 
   [[nodiscard]] std::optional<Grade> grade(const Node& node, std::uint32_t index,
                                            ShapeRef shape) const;
-  [[nodiscard]] std::int64_t price(ShapeRef shape, std::uint32_t cell) const;
-  [[nodiscard]] std::uint32_t cells() const { return cells_; }
+  [[nodiscard]] std::int64_t price(ShapeRef shape, std::uint32_t cell) const {
+    return scores_.price(shape.demand, cell);
+  }
+  [[nodiscard]] std::uint32_t cells() const { return scores_.cells(); }
   void changed(const Node& node, std::uint32_t index);
-  [[nodiscard]] DeviceMask devices(const Node& node, std::uint32_t index, ShapeRef shape) const;
+  [[nodiscard]] DeviceMask devices(const Node& node, std::uint32_t index, ShapeRef shape) const {
+    return scores_.devices(node, potential_[index], shape.demand);
+  }
 
   // A pod has arrived that asks for so much.
   void arrived(std::int64_t milli);
@@ -40,9 +42,7 @@ class LeftoverGrader {
   void refresh_when_due();
 
   Course course_;
-  Valuation valuation_;
-  Scarcity scarcity_;
-  std::uint32_t cells_;
+  leftover::Scores scores_;
   std::vector<Node> known_;              // as last counted
   std::vector<std::int64_t> potential_;  // by node
   std::int64_t capacity_;

@@ -5,10 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "simulate/leftover/table.h"
+#include "core/rules/place/leftover_table.h"
 #include "simulate/openb/workload.h"
 
 namespace neap::simulate {
+
+using leftover::core_rows;
+using leftover::idle_steps;
+using leftover::LeftoverTable;
+using leftover::potential_unit;
+using leftover::row_of_shared;
+using leftover::row_of_unused;
+using leftover::step_of;
 
 // What has been seen: for devices in one row and step, how much they had free in the end.
 struct Sums {

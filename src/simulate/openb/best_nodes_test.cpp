@@ -1,5 +1,5 @@
 // D8: the lazily kept index finds what a plain scan finds, while pods come and go.
-#include "simulate/openb/best_nodes.h"
+#include "core/rules/place/best_nodes.h"
 
 #include <string>
 #include <utility>
@@ -11,6 +11,8 @@
 #include "simulate/openb/reference_graders.h"
 
 namespace neap::simulate {
+
+using leftover::potential_unit;
 namespace {
 
 Workload mixed_workload() {
@@ -56,7 +58,7 @@ void compare(const Workload& workload, Cluster cluster, Grader grader, Arrived a
   int found = 0, refused = 0, several = 0;
   const auto changed = [&](std::uint32_t node) {
     grader.changed(cluster.node(node), node);
-    index.changed(cluster, node);
+    index.changed(cluster.nodes(), node);
   };
   for (int step = 0; step < 4'000; ++step) {
     // Waves, so that the pool is full at times and at times empty.
@@ -71,9 +73,10 @@ void compare(const Workload& workload, Cluster cluster, Grader grader, Arrived a
     }
     const Pod& pod = workload.pods[chance.below(workload.pods.size())];
     const std::vector<std::uint32_t> expected = scan(grader, cluster, pod);
-    const auto best = index.best(cluster, pod);
+    const auto has_memory = [&](std::uint32_t n) { return cluster.node(n).memory >= pod.memory; };
+    const auto best = index.best(cluster.nodes(), pod.shape, has_memory);
     ASSERT_EQ(best.has_value(), !expected.empty()) << step;
-    ASSERT_EQ(index.all_best(cluster, pod), expected) << step;
+    ASSERT_EQ(index.all_best(cluster.nodes(), pod.shape, has_memory), expected) << step;
     several += expected.size() > 1 ? 1 : 0;
     refused += best ? 0 : 1;
     if (best) {

@@ -1,21 +1,11 @@
 #include "simulate/openb/cluster.h"
 
+#include <bit>
 #include <utility>
 
 #include "core/model/check.h"
 
 namespace neap::simulate {
-
-bool Node::fits(const Demand& demand) const {
-  if (cpu < demand.cpu) return false;
-  if (demand.models != 0 && (demand.models >> model & 1U) == 0) return false;
-  if (demand.each == whole) return unused >= demand.count;
-  if (demand.count == 0) return true;
-  for (int i = 0; i < devices; ++i) {
-    if (idle[static_cast<std::size_t>(i)] >= demand.each) return true;
-  }
-  return false;
-}
 
 Cluster::Cluster(std::vector<Node> nodes) : nodes_(std::move(nodes)) {
   for (const Node& node : nodes_) {
@@ -35,9 +25,9 @@ void Cluster::place(const Pod& pod, Choice where) {
   for (DeviceMask left = where.devices; left != 0; left &= left - 1) {
     std::int16_t& idle = node.idle[static_cast<std::size_t>(std::countr_zero(left))];
     NEAP_CHECK(idle >= demand.each);
-    if (idle == whole) --node.unused;
     idle = static_cast<std::int16_t>(idle - demand.each);
   }
+  node.unused = static_cast<std::uint16_t>(node.unused & ~where.devices);
   node.free -= demand.milli();
   allocated_ += demand.milli();
   if (demand.count > 0)
@@ -54,7 +44,7 @@ void Cluster::remove(const Pod& pod, Choice from) {
     std::int16_t& idle = node.idle[static_cast<std::size_t>(std::countr_zero(left))];
     idle = static_cast<std::int16_t>(idle + demand.each);
     NEAP_CHECK(idle <= whole);
-    if (idle == whole) ++node.unused;
+    if (idle == whole) node.unused = static_cast<std::uint16_t>(node.unused | (left & (~left + 1)));
   }
   node.free += demand.milli();
   allocated_ -= demand.milli();
@@ -62,13 +52,7 @@ void Cluster::remove(const Pod& pod, Choice from) {
 }
 
 DeviceMask first_unused(const Node& node, std::int32_t count) {
-  DeviceMask chosen = 0;
-  for (int i = 0; i < node.devices && count > 0; ++i) {
-    if (node.idle[static_cast<std::size_t>(i)] != whole) continue;
-    chosen |= 1U << static_cast<unsigned>(i);
-    --count;
-  }
-  return chosen;
+  return leftover::lowest(node.unused, count);
 }
 
 DeviceMask tightest(const Node& node, std::int32_t each) {

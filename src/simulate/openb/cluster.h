@@ -1,30 +1,19 @@
 // Nodes, pods and what is free, as the published placement experiment sees them.
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "core/model/units.h"
+#include "core/rules/place/supply.h"
 
 namespace neap::simulate {
 
-inline constexpr int most_devices = 16;  // of a node
-inline constexpr int most_models = 64;
-inline constexpr std::int32_t whole = 1000;
-
-// What a pod asks for but memory, which no policy looks at.
-struct Demand {
-  std::int32_t cpu = 0;      // milli
-  std::int32_t count = 0;    // devices; 0: CPU alone
-  std::int32_t each = 0;     // milli of every device
-  std::uint64_t models = 0;  // those allowed, as bits; 0: any
-
-  bool operator==(const Demand&) const = default;
-  [[nodiscard]] std::int32_t milli() const { return count * each; }
-  [[nodiscard]] bool shares() const { return count == 1 && each < whole; }
-};
+using leftover::Demand;
+using leftover::DeviceMask;
+using leftover::most_devices;
+using leftover::most_models;
+using leftover::whole;
 
 struct Pod {
   Demand demand;
@@ -32,22 +21,9 @@ struct Pod {
   std::uint32_t shape = 0;  // dense: pods of one demand have one shape
 };
 
-struct Node {
-  std::int32_t cpu = 0;                         // free milli
-  std::int32_t free = 0;                        // free milli of all devices
-  std::array<std::int16_t, most_devices> idle;  // free milli of each
-  std::uint8_t devices = 0;
-  std::uint8_t model = 0;
-  std::uint8_t unused = 0;    // devices that are wholly free
-  std::uint32_t kinds = 0;    // of pods that were placed: bit 0 share, bit k whole devices
-  std::uint32_t version = 0;  // grows with each change
-  MiB memory;                 // free
-
-  // All but memory.
-  [[nodiscard]] bool fits(const Demand& demand) const;
+struct Node : leftover::Supply {
+  std::uint32_t kinds = 0;  // of pods that were placed: bit 0 share, bit k whole devices
 };
-
-using DeviceMask = std::uint32_t;
 
 struct Choice {
   std::uint32_t node = 0;

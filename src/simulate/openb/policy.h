@@ -7,12 +7,16 @@
 #include <string_view>
 #include <vector>
 
-#include "simulate/openb/best_nodes.h"
+#include "core/rules/place/best_nodes.h"
 #include "simulate/openb/cluster.h"
 #include "simulate/openb/workload.h"
 #include "trace/chance.h"
 
 namespace neap::simulate {
+
+using leftover::BestNodes;
+using leftover::Grade;
+using leftover::ShapeRef;
 
 // Between nodes of one score: the first of the cluster, or any of them.
 enum class Ties : std::uint8_t { fixed, random };
@@ -40,13 +44,15 @@ class ScoredPolicy : public Policy {
       : grader_(std::move(grader)), best_(workload.shapes, grader_), ties_(ties), chance_(seed) {}
 
   std::optional<Choice> choose(const Cluster& cluster, const Pod& pod) override {
+    const auto has_memory = [&](std::uint32_t n) { return cluster.node(n).memory >= pod.memory; };
     std::uint32_t node = 0;
     if (ties_ == Ties::fixed) {
-      const auto best = best_.best(cluster, pod);
+      const auto best = best_.best(cluster.nodes(), pod.shape, has_memory);
       if (!best) return {};
       node = best->node;
     } else {
-      const std::vector<std::uint32_t> nodes = best_.all_best(cluster, pod);
+      const std::vector<std::uint32_t> nodes =
+          best_.all_best(cluster.nodes(), pod.shape, has_memory);
       if (nodes.empty()) return {};
       node = nodes[chance_.below(nodes.size())];
     }
@@ -55,7 +61,7 @@ class ScoredPolicy : public Policy {
 
   void changed(const Cluster& cluster, std::uint32_t node) override {
     grader_.changed(cluster.node(node), node);
-    best_.changed(cluster, node);
+    best_.changed(cluster.nodes(), node);
   }
 
  protected:

@@ -28,7 +28,7 @@ TEST(Protocol, D8_ends_in_the_published_state) {
   const Fragmentation fragmentation(workload);
   for (const Node& node : cluster.nodes()) {
     cpu += node.cpu;
-    touched += node.devices - node.unused;
+    touched += node.devices - node.count_unused();
     fragments += fragmentation.of(node);
   }
   EXPECT_EQ(107'018'000 - cpu, 89'928'302);

@@ -33,7 +33,7 @@ std::int64_t clustering_score(const Node& node, const Demand& demand) {
 
 std::int64_t packing_score(const Node& node, const Demand& demand) {
   if (demand.count == 0) return 0;
-  const std::int64_t unused = node.unused;
+  const std::int64_t unused = node.count_unused();
   if (unused == node.devices) return std::max(33 - unused, unused);
   std::array<std::int16_t, most_devices> idle = node.idle;
   std::sort(idle.begin(), idle.begin() + node.devices);

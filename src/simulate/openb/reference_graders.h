@@ -9,11 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simulate/openb/best_nodes.h"
+#include "core/rules/place/best_nodes.h"
 #include "simulate/openb/cluster.h"
 #include "simulate/openb/fragmentation.h"
 
 namespace neap::simulate {
+
+using leftover::Grade;
+using leftover::ShapeRef;
 
 using Score = std::int64_t (*)(const Node&, const Demand&);
 
@@ -26,6 +29,8 @@ using Score = std::int64_t (*)(const Node&, const Demand&);
 // A score of the node and the demand alone.
 class PlainGrader {
  public:
+  using Nodes = std::vector<Node>;
+
   explicit PlainGrader(Score score) : score_(score) {}
 
   [[nodiscard]] std::optional<Grade> grade(const Node& node, std::uint32_t, ShapeRef shape) const {
@@ -46,6 +51,8 @@ class PlainGrader {
 // Fragmentation gradient descent. Nodes in one state are scored once for a shape.
 class FgdGrader {
  public:
+  using Nodes = std::vector<Node>;
+
   FgdGrader(const Workload& workload, const Cluster& cluster);
 
   [[nodiscard]] std::optional<Grade> grade(const Node& node, std::uint32_t index, ShapeRef shape);

@@ -6,15 +6,16 @@
 
 #include <gtest/gtest.h>
 
-#include "simulate/leftover/reserve.h"
-#include "simulate/leftover/scarcity.h"
-#include "simulate/leftover/table.h"
-#include "simulate/leftover/valuation.h"
+#include "core/rules/place/leftover_table.h"
+#include "core/rules/place/reserve.h"
+#include "core/rules/place/scarcity.h"
+#include "core/rules/place/valuation.h"
 #include "simulate/openb/experiment.h"
 #include "simulate/openb/fragmentation.h"
 #include "simulate/testing/published.h"
 
 namespace neap::simulate {
+using namespace leftover;
 namespace {
 
 Node node_of(std::int32_t cpu, const std::vector<std::int16_t>& idle) {
@@ -23,9 +24,11 @@ Node node_of(std::int32_t cpu, const std::vector<std::int16_t>& idle) {
   node.memory = MiB(1 << 20);
   node.idle.fill(0);
   for (const std::int16_t g : idle) {
+    const auto bit = static_cast<std::uint16_t>(1U << node.devices);
+    node.by_role[0] = static_cast<std::uint16_t>(node.by_role[0] | bit);
+    if (g == whole) node.unused = static_cast<std::uint16_t>(node.unused | bit);
     node.idle[node.devices++] = g;
     node.free += g;
-    node.unused += g == whole ? 1 : 0;
   }
   return node;
 }

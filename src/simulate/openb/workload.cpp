@@ -58,7 +58,8 @@ Result<void> add_nodes(const std::vector<trace::OpenbNode>& rows, Models& models
     node.cpu = static_cast<std::int32_t>(row.cpu_milli);
     node.memory = row.memory;
     node.devices = static_cast<std::uint8_t>(row.gpus);
-    node.unused = node.devices;
+    node.unused = static_cast<std::uint16_t>((1U << node.devices) - 1);
+    node.by_role[0] = node.unused;
     node.free = row.gpus * whole;
     node.model = *model;
     node.idle.fill(0);

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "simulate/openb/cluster.h"
+#include "core/rules/place/supply.h"
 
-namespace neap::simulate {
+namespace neap::leftover {
 
 // How many of the ten tenths the normal distribution's upper tail has at surplus/sqrt(variance).
 [[nodiscard]] std::int32_t tenths_of_shortage(std::int64_t surplus, std::int64_t variance);
@@ -27,7 +27,7 @@ class Scarcity {
   Scarcity(std::span<const Want> wants, std::size_t models, std::int64_t models_weigh = 1);
 
   // Supply of a node that enters (sign 1) or leaves (sign -1) the books.
-  void count(const Node& node, int sign);
+  void count(const Supply& node, int sign);
   // Anew, for so much demand to come.
   void refresh(std::int64_t milli_to_come);
 
@@ -60,4 +60,4 @@ class Scarcity {
   std::vector<std::vector<std::int64_t>> fitting_;  // groups that fit, by size, then model
 };
 
-}  // namespace neap::simulate
+}  // namespace neap::leftover

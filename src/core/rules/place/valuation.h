@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "simulate/leftover/reserve.h"
-#include "simulate/leftover/table.h"
-#include "simulate/openb/cluster.h"
+#include "core/rules/place/leftover_table.h"
+#include "core/rules/place/reserve.h"
+#include "core/rules/place/supply.h"
 
-namespace neap::simulate {
+namespace neap::leftover {
 
 struct Valuation {
   LeftoverTable table;
@@ -17,7 +17,7 @@ struct Valuation {
 };
 
 // Expected leftover of all devices of a node, and what large demands could not use.
-[[nodiscard]] std::int64_t potential(const Valuation& valuation, const Node& node);
+[[nodiscard]] std::int64_t potential(const Valuation& valuation, const Supply& node);
 
 struct Placement {
   std::int64_t score = 0;  // by how much the potential falls, in 1/10000 milli
@@ -26,7 +26,7 @@ struct Placement {
 };
 
 // The best way to place a demand that fits there; `before` is the node's potential.
-[[nodiscard]] Placement best_placement(const Valuation& valuation, const Node& node,
+[[nodiscard]] Placement best_placement(const Valuation& valuation, const Supply& node,
                                        std::int64_t before, const Demand& demand);
 
-}  // namespace neap::simulate
+}  // namespace neap::leftover

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "simulate/openb/cluster.h"
+#include "core/rules/place/supply.h"
 
-namespace neap::simulate {
+namespace neap::leftover {
 
 // Free cores per device decide whether its free part can be used at all, so the table has a row
 // for each of these bounds: a node of n cores a device is in row |{bound <= n}|.
@@ -47,4 +47,4 @@ struct LeftoverTable {
   std::array<std::array<std::int32_t, idle_steps>, core_rows> values{};
 };
 
-}  // namespace neap::simulate
+}  // namespace neap::leftover

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::simulate {
+namespace neap::leftover {
 
 class Reserve {
  public:
@@ -37,4 +37,4 @@ class Reserve {
   std::int64_t all_ = 0;  // the sum of their weights
 };
 
-}  // namespace neap::simulate
+}  // namespace neap::leftover

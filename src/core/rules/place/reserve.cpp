@@ -1,8 +1,8 @@
-#include "simulate/leftover/reserve.h"
+#include "core/rules/place/reserve.h"
 
-#include "simulate/leftover/table.h"
+#include "core/rules/place/leftover_table.h"
 
-namespace neap::simulate {
+namespace neap::leftover {
 
 namespace {
 constexpr std::int64_t billion = 1'000'000'000;
@@ -30,4 +30,4 @@ std::int64_t Reserve::unusable(std::uint8_t model, std::int32_t cpu, std::int32_
   return (all_ * free - fitting * unused * whole) / (billion / potential_unit);
 }
 
-}  // namespace neap::simulate
+}  // namespace neap::leftover

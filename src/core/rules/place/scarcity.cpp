@@ -1,10 +1,10 @@
-#include "simulate/leftover/scarcity.h"
+#include "core/rules/place/scarcity.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
-namespace neap::simulate {
+namespace neap::leftover {
 
 namespace {
 
@@ -62,10 +62,10 @@ Scarcity::Scarcity(std::span<const Want> wants, std::size_t models, std::int64_t
   fitting_.assign(counts_.size(), std::vector<std::int64_t>(models));
 }
 
-void Scarcity::count(const Node& node, int sign) {
+void Scarcity::count(const Supply& node, int sign) {
   free_[node.model] += std::int64_t{sign} * node.free;
   for (std::size_t c = 0; c < counts_.size(); ++c) {
-    fitting_[c][node.model] += std::int64_t{sign} * (node.unused / counts_[c]);
+    fitting_[c][node.model] += std::int64_t{sign} * (node.count_unused() / counts_[c]);
   }
 }
 
@@ -124,4 +124,4 @@ std::int64_t Scarcity::price(std::uint8_t model, std::int32_t milli, std::int32_
   return tenth * (models_weigh_ * tenths_[model] * milli + broken);
 }
 
-}  // namespace neap::simulate
+}  // namespace neap::leftover
