@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/rules/place.h"
+#include "core/rules/place/nearness.h"
 
 namespace neap {
 
@@ -26,7 +27,7 @@ Take take_of(const PoolState& state, const Request& request, MiB capacity) {
 
 NodeRoom room_of(const PoolState& state, NodeId id, const Shape& shape) {
   const NodeState& node = state.node(id);
-  const std::uint8_t roles = allowed_roles(shape);
+  const std::uint8_t roles = node_may(state, shape, id) ? allowed_roles(shape) : 0;
   NodeRoom room{id, {}};
   room.devices.reserve(static_cast<std::size_t>(node.count));
   for (std::int32_t i = 0; i < node.count; ++i) {
