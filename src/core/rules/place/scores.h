@@ -19,12 +19,6 @@ namespace neap::leftover {
 // as the pool holds from now on, which is about what arrives before all that runs has ended.
 enum class Course : std::uint8_t { filling, lasting };
 
-// One kind of task that the pool is asked for, and how often.
-struct TaskKind {
-  Demand demand;
-  std::int64_t count = 0;
-};
-
 // Its cells are what a price depends on: the model and, where wholly free devices are opened,
 // how many there are.
 class Scores {

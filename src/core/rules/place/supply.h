@@ -29,6 +29,12 @@ struct Demand {
   [[nodiscard]] bool shares() const { return count == 1 && each < whole; }
 };
 
+// One kind of task that the pool is asked for, and how often.
+struct TaskKind {
+  Demand demand;
+  std::int64_t count = 0;
+};
+
 // The devices of one model on one node.
 struct Supply {
   std::int32_t cpu = 0;                         // free milli of the node
