@@ -152,6 +152,10 @@ class CommandLine {
     app->add_option("--ties", o.ties, "Between equal nodes: the first, or any")
         ->check(CLI::IsMember({"fixed", "random"}))
         ->capture_default_str();
+    app->add_option("--learn", o.learn,
+                    "What neap learns from: the whole pod list, or what has arrived (online)")
+        ->check(CLI::IsMember({"given", "online"}))
+        ->capture_default_str();
     add_json(app, o.json);
     app->callback([this, options] {
       act_ = [options](const Context& context) { return simulate_openb(context, *options); };

@@ -18,9 +18,13 @@ std::string percent(std::int32_t hundredths) {
 
 int simulate_openb(const Context& context, const SimulateOptions& options) {
   const simulate::Experiment experiment{
-      options.nodes,  options.pods,
-      options.order,  options.seed,
-      options.policy, options.ties == "random" ? simulate::Ties::random : simulate::Ties::fixed};
+      options.nodes,
+      options.pods,
+      options.order,
+      options.seed,
+      options.policy,
+      options.ties == "random" ? simulate::Ties::random : simulate::Ties::fixed,
+      options.learn == "online" ? simulate::Knowledge::online : simulate::Knowledge::given};
   const auto outcome = simulate::run_experiment(experiment);
   if (!outcome) return context.failed(outcome.error());
   Terminal& terminal = context.terminal();

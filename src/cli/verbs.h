@@ -101,7 +101,8 @@ struct SimulateOptions {
   std::string order;
   std::int64_t seed = 42;
   std::string policy = "neap";
-  std::string ties = "fixed";  // or random
+  std::string ties = "fixed";   // or random
+  std::string learn = "given";  // or online
   bool json = false;
 };
 int simulate_openb(const Context& context, const SimulateOptions& options);

@@ -8,22 +8,15 @@ namespace {
 
 constexpr std::int64_t refreshes = 200;  // while as much arrives as the cluster holds
 
-std::vector<leftover::TaskKind> kinds_of(const Workload& workload) {
-  std::vector<leftover::TaskKind> kinds;
-  for (const TaskClass& task_class : workload.classes) {
-    kinds.push_back({task_class.demand, task_class.count});
-  }
-  return kinds;
-}
-
 }  // namespace
 
 LeftoverGrader::LeftoverGrader(const LeftoverTable& table, Course course, const Workload& workload,
-                               const Cluster& cluster)
+                               const Cluster& cluster, std::int64_t arrived)
     : course_(course),
-      scores_(table, course, kinds_of(workload), workload.models.size()),
+      scores_(table, course, workload.kinds(), workload.models.size()),
       known_(cluster.nodes()),
-      capacity_(cluster.capacity()) {
+      capacity_(cluster.capacity()),
+      arrived_(arrived) {
   for (const Node& node : known_) {
     scores_.count(node, 1);
     potential_.push_back(scores_.potential_of(node));

@@ -21,8 +21,9 @@ class LeftoverGrader {
  public:
   using Nodes = std::vector<Node>;
 
+  // `arrived` milli have been asked for before.
   LeftoverGrader(const LeftoverTable& table, Course course, const Workload& workload,
-                 const Cluster& cluster);
+                 const Cluster& cluster, std::int64_t arrived = 0);
 
   [[nodiscard]] std::optional<Grade> grade(const Node& node, std::uint32_t index,
                                            ShapeRef shape) const;
@@ -46,16 +47,16 @@ class LeftoverGrader {
   std::vector<Node> known_;              // as last counted
   std::vector<std::int64_t> potential_;  // by node
   std::int64_t capacity_;
-  std::int64_t arrived_ = 0;
+  std::int64_t arrived_;
   std::int64_t refreshed_ = -1;  // the half percent of arrivals of the prices
 };
 
 class NeapPolicy : public ScoredPolicy<LeftoverGrader> {
  public:
   NeapPolicy(const LeftoverTable& table, Course course, const Workload& workload,
-             const Cluster& cluster, PolicyOptions options)
-      : ScoredPolicy(LeftoverGrader(table, course, workload, cluster), workload, options.ties,
-                     options.seed) {}
+             const Cluster& cluster, PolicyOptions options, std::int64_t arrived = 0)
+      : ScoredPolicy(LeftoverGrader(table, course, workload, cluster, arrived), workload,
+                     options.ties, options.seed) {}
 
   std::optional<Choice> choose(const Cluster& cluster, const Pod& pod) override {
     std::optional<Choice> choice = ScoredPolicy::choose(cluster, pod);

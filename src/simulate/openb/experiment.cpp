@@ -7,6 +7,7 @@
 
 #include "simulate/leftover/learn.h"
 #include "simulate/leftover/neap_policy.h"
+#include "simulate/leftover/online.h"
 
 namespace neap::simulate {
 
@@ -46,8 +47,12 @@ const std::vector<std::string>& policy_names() {
 }
 
 std::unique_ptr<Policy> make_policy(const std::string& name, const Workload& workload,
-                                    const Cluster& cluster, PolicyOptions options) {
+                                    const Cluster& cluster, PolicyOptions options,
+                                    Knowledge knowledge) {
   if (name != "neap") return make_reference_policy(name, workload, cluster, options);
+  if (knowledge == Knowledge::online) {
+    return std::make_unique<OnlinePolicy>(Course::filling, workload, options);
+  }
   return std::make_unique<NeapPolicy>(learn_leftover(workload), Course::filling, workload, cluster,
                                       options);
 }
@@ -89,7 +94,8 @@ Result<Outcome> run_experiment(const Experiment& experiment) {
   if (!order) return tl::unexpected(order.error());
   Cluster cluster = workload->cluster(order->nodes);
   const auto policy = make_policy(experiment.policy, *workload, cluster,
-                                  {static_cast<std::uint64_t>(experiment.seed), experiment.ties});
+                                  {static_cast<std::uint64_t>(experiment.seed), experiment.ties},
+                                  experiment.knowledge);
   return run_protocol(*workload, order->pods, cluster, *policy);
 }
 
@@ -106,7 +112,11 @@ std::string json_of(const Experiment& experiment, const Outcome& outcome) {
          ",\"seconds\":" + seconds +
          ",\"decision_ns\":{\"p50\":" + std::to_string(outcome.decision.p50) +
          ",\"p99\":" + std::to_string(outcome.decision.p99) +
-         ",\"max\":" + std::to_string(outcome.decision.max) + "}}";
+         ",\"max\":" + std::to_string(outcome.decision.max) + "}" +
+         (experiment.policy != "neap"                 ? ""
+          : experiment.knowledge == Knowledge::online ? ",\"learn\":\"online\""
+                                                      : ",\"learn\":\"given\"") +
+         "}";
 }
 
 }  // namespace neap::simulate

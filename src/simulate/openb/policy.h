@@ -32,6 +32,8 @@ class Policy {
   [[nodiscard]] virtual std::optional<Choice> choose(const Cluster& cluster, const Pod& pod) = 0;
   // After every placement and removal.
   virtual void changed(const Cluster& cluster, std::uint32_t node) = 0;
+  // Before an arrival: what a pool does beside its decisions, such as to learn.
+  virtual void meanwhile(const Cluster&) {}
 };
 
 // By the highest score. Grader as in best_nodes.h, and besides

