@@ -55,6 +55,15 @@ void Terminal::complain(std::string_view text) {
   std::fflush(err_);
 }
 
+void Terminal::status(std::string_view text) {
+  const int fd = ::fileno(err_);
+  if (fd < 0 || ::isatty(fd) != 1 || (text.empty() && !has_status_)) return;
+  has_status_ = !text.empty();
+  const std::string line = "\r\033[K" + std::string(text);
+  std::fwrite(line.data(), 1, line.size(), err_);
+  std::fflush(err_);
+}
+
 void Terminal::flush() { std::fflush(out_); }
 
 std::string Terminal::painted(std::string_view text, Colour colour) const {

@@ -19,6 +19,8 @@ class Terminal {
   void line(std::string_view text);  // to out, with a line break
   void write(std::string_view text);
   void complain(std::string_view text);  // to err, with a line break
+  // One line on err that the next call replaces; an empty one ends it. Only where a person looks.
+  void status(std::string_view text);
   [[nodiscard]] std::string painted(std::string_view text, Colour colour) const;
   [[nodiscard]] bool interactive() const { return interactive_; }
   void flush();
@@ -28,6 +30,7 @@ class Terminal {
   std::FILE* err_;
   bool interactive_;
   bool coloured_;
+  bool has_status_ = false;
 };
 
 struct Cell {

@@ -5,6 +5,7 @@
 
 #include "config/document.h"
 #include "config/fields.h"
+#include "config/set_value.h"
 
 namespace neap::config {
 
@@ -281,8 +282,18 @@ class PoolReader {
 }  // namespace
 
 std::optional<PoolFile> parse_pool_file(std::string_view text, Problems& problems) {
-  const std::optional<Node> root = parse_document(text, problems);
+  return parse_pool_file(text, {}, problems);
+}
+
+std::optional<PoolFile> parse_pool_file(std::string_view text,
+                                        const std::vector<Override>& overrides,
+                                        Problems& problems) {
+  std::optional<Node> root = parse_document(text, problems);
   if (!root) return std::nullopt;
+  for (const Override& o : overrides) {
+    const int line = problems.add_origin(o.where);
+    if (!set_value(*root, o.key, o.value, line, problems)) return std::nullopt;
+  }
   Reading reading{problems};
   PoolFile file = PoolReader(reading).read(*root);
   if (!problems.empty()) return std::nullopt;

@@ -37,6 +37,17 @@ struct PoolFile {
 // The file as understood, or nothing when `problems` has gained an entry.
 [[nodiscard]] std::optional<PoolFile> parse_pool_file(std::string_view text, Problems& problems);
 
+// A value that stands for the file's own, or beside it: key "preempt.fixed_cost" or
+// "priority_tiers[1].weight", value in YAML as the file would have it. `where` is what errors name.
+struct Override {
+  std::string key;
+  std::string value;
+  std::string where;
+};
+[[nodiscard]] std::optional<PoolFile> parse_pool_file(std::string_view text,
+                                                      const std::vector<Override>& overrides,
+                                                      Problems& problems);
+
 // The devices to pretend when the file names none: one node of `total_gpus` A100-80G, or of 4.
 [[nodiscard]] std::vector<NodeSpec> default_simulated_nodes(const PoolSpec& spec);
 

@@ -45,11 +45,22 @@ std::string place_of(std::string_view file, const Problem& problem) {
   return place;
 }
 
+int Problems::add_origin(std::string where) {
+  origins_.push_back(std::move(where));
+  return -static_cast<int>(origins_.size());
+}
+
+std::string Problems::place(const Problem& problem) const {
+  const bool elsewhere = problem.line < 0;
+  return place_of(elsewhere ? origins_[static_cast<std::size_t>(-problem.line) - 1] : file_,
+                  problem);
+}
+
 std::string Problems::text() const {
   std::string all;
   for (const Problem& problem : found_) {
     if (!all.empty()) all += "\n";
-    all += place_of(file_, problem) + ": " + problem.message;
+    all += place(problem) + ": " + problem.message;
   }
   if (dropped_ > 0) all += "\nand " + std::to_string(dropped_) + " more";
   return all;
@@ -59,10 +70,10 @@ Error Problems::to_error() const {
   if (found_.empty()) return {ErrorCode::internal, "no problem was found", file_};
   std::string message = found_.front().message;
   for (std::size_t i = 1; i < found_.size(); ++i) {
-    message += "\n" + place_of(file_, found_[i]) + ": " + found_[i].message;
+    message += "\n" + place(found_[i]) + ": " + found_[i].message;
   }
   if (dropped_ > 0) message += "\nand " + std::to_string(dropped_) + " more";
-  return {ErrorCode::invalid_argument, std::move(message), place_of(file_, found_.front())};
+  return {ErrorCode::invalid_argument, std::move(message), place(found_.front())};
 }
 
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {

@@ -12,7 +12,7 @@
 namespace neap::config {
 
 struct Problem {
-  int line = 0;         // from 1; 0 when the file as a whole is wrong
+  int line = 0;         // from 1; 0 when the file as a whole is wrong; below 0: see Problems
   std::string field;    // dotted path such as "pool.total_gpus" or "priority_tiers[2].name"
   std::string message;  // what is wrong, what was expected
 };
@@ -25,6 +25,9 @@ class Problems {
   explicit Problems(std::string file) : file_(std::move(file)) {}
 
   void add(int line, std::string field, std::string message);
+  // Values that come from elsewhere than the file, such as "--set key=value": the result is their
+  // line number, below 0.
+  [[nodiscard]] int add_origin(std::string where);
 
   [[nodiscard]] bool empty() const { return found_.empty(); }
   [[nodiscard]] const std::string& file() const { return file_; }
@@ -37,6 +40,9 @@ class Problems {
   [[nodiscard]] Error to_error() const;
 
  private:
+  [[nodiscard]] std::string place(const Problem& problem) const;
+
+  std::vector<std::string> origins_;
   std::string file_;
   std::vector<Problem> found_;
   std::size_t dropped_ = 0;

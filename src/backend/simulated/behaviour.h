@@ -37,6 +37,7 @@ struct Behaviour {
   Micros stall = seconds(10);     // of it, how long no step runs
   Micros restore = seconds(40);   // on top of `load` when it resumes
   Micros release = seconds(5);    // from the decision to yield to the end of the process
+  Micros report = seconds(10);    // least time between reports of steps
   // Replicas.
   Micros drain = seconds(10);
   Micros sick_every{0};  // fails its health check about this often; 0 = never
@@ -49,7 +50,7 @@ struct Behaviour {
 
 NEAP_FIELDS_BEGIN(Behaviour)
 NEAP_ROW(spawn, load, steps, step, interval, save, stall, restore)
-NEAP_ROW(release, drain, sick_every, sick_for, fault, fault_at, fault_times)
+NEAP_ROW(release, drain, sick_every, sick_for, fault, fault_at, fault_times, report)
 NEAP_FIELDS_END
 
 [[nodiscard]] std::string launch_text(const Behaviour& behaviour);

@@ -30,7 +30,7 @@ void Reports::post_stamped(AllocationId source, Line& line, Event report) {
   line.ended = line.ended || is_last(report);
   line.unacknowledged.push_back(std::move(report));
   send(line, line.unacknowledged.back());
-  if (line.will_send_again) return;
+  if (line.will_send_again || network_.again_after.value == 0) return;
   line.will_send_again = true;
   timeline_.after(network_.again_after, [this, source] { send_again(source); });
 }

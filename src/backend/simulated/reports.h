@@ -24,7 +24,7 @@ struct Network {
   Ppm doubled{0};
   Ppm late{0};  // takes up to `latest`
   Micros latest = seconds(20);
-  Micros again_after = seconds(3);  // an unacknowledged report is sent again
+  Micros again_after = seconds(3);  // an unacknowledged report is sent again; 0: never
 };
 
 class Reports {

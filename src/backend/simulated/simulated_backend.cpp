@@ -138,6 +138,17 @@ void SimulatedBackend::crash_task(AllocationId allocation, const std::string& wh
   if (found != processes_.end()) found->second->crash(why);
 }
 
+void SimulatedBackend::forget(AllocationId allocation) {
+  const auto found = processes_.find(allocation);
+  if (found == processes_.end() || !found->second->is_gone()) return;
+  if (const auto record = records_.find(found->second->order().name);
+      record != records_.end() && record->second.finished) {
+    records_.erase(record);
+  }
+  processes_.erase(found);
+  ways_.erase(allocation);
+}
+
 void SimulatedBackend::calm(const Network& network) { reports_.set_network(network); }
 
 const Process* SimulatedBackend::process(AllocationId allocation) const {

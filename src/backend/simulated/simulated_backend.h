@@ -34,6 +34,8 @@ class SimulatedBackend : public Backend {
   void reach_node(const std::string& name);  // what waited for the node goes there now
   void fail_device(const std::string& node, std::int32_t index);
   void crash_task(AllocationId allocation, const std::string& why);
+  // Its end is durable and nothing more is to come for it: long runs do not grow with it.
+  void forget(AllocationId allocation);
   void calm(const Network& network);  // liveness: the way is good from now on
 
   [[nodiscard]] const std::map<std::string, Record>& records() const { return records_; }

@@ -6,15 +6,17 @@
 namespace neap::simulated {
 
 void Timeline::at(Time when, Act act) {
-  entries_.push({std::max(when, now_), order_++, std::move(act)});
+  entries_.push_back({std::max(when, now_), order_++, std::move(act)});
+  std::push_heap(entries_.begin(), entries_.end());
 }
 
-Time Timeline::next() const { return entries_.empty() ? Time::never() : entries_.top().when; }
+Time Timeline::next() const { return entries_.empty() ? Time::never() : entries_.front().when; }
 
 bool Timeline::run_next() {
   if (entries_.empty()) return false;
-  Entry entry = entries_.top();
-  entries_.pop();
+  std::pop_heap(entries_.begin(), entries_.end());
+  const Entry entry = std::move(entries_.back());
+  entries_.pop_back();
   now_ = entry.when;
   entry.act();
   return true;

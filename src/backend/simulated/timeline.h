@@ -1,9 +1,9 @@
 // Virtual time: what is to happen, in order of its moment and then of its arrival.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <queue>
 #include <vector>
 
 #include "core/model/units.h"
@@ -22,6 +22,8 @@ class Timeline {
   [[nodiscard]] Time next() const;
   // Goes to the next moment and lets it happen. False: nothing is to happen.
   bool run_next();
+  // Nothing is due before `when`.
+  void advance_to(Time when) { now_ = std::max(now_, when); }
   // Lets happen all that is due until `end` and goes there.
   void run_until(Time end);
 
@@ -34,7 +36,7 @@ class Timeline {
       return when != other.when ? when > other.when : order > other.order;
     }
   };
-  std::priority_queue<Entry> entries_;
+  std::vector<Entry> entries_;  // a heap
   std::uint64_t order_ = 0;
   Time now_;
 };

@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::int32_t code_yielded = 75;
 constexpr int sigterm = 15;
-constexpr Micros report_interval = seconds(10);
 
 std::string path_of(const std::string& name, std::int64_t step) {
   return "checkpoints/" + name + "/" + std::to_string(step);
@@ -75,7 +74,7 @@ void Training::plan() {
   const std::int64_t running = step_at(now()) + 1;
   Time next = std::min(next_boundary(), end_of(behaviour_.steps));
   if (speaks()) {
-    const Time report_due = last_report_ + report_interval;
+    const Time report_due = last_report_ + behaviour_.report;
     next = std::min(next, std::max(end_of(running), report_due));
   }
   if (save_now_) next = std::min(next, end_of(running));
@@ -90,7 +89,7 @@ void Training::arrive() {
   step_ = step_at(now());
   if (misbehave()) return;
   if (step_ >= behaviour_.steps) return finish();
-  const bool report_due = now() >= last_report_ + report_interval;
+  const bool report_due = now() >= last_report_ + behaviour_.report;
   if (speaks() && step_ > reported_ && report_due) report_steps();
   if (!saving_ && (now() >= boundary || (save_now_ && step_ended))) return save();
   plan();
