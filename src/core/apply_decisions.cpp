@@ -60,6 +60,7 @@ class DecisionApplier {
     }
     refresh_claims_of(state_, others, +1);
     refresh_claims(state_, plan, +1);
+    count_in_group(state_, state_.tasks.at(d.task), d.slots, +1);
     refresh_plan_timer(state_, plan);
     refresh_devices_of(state_, others);
     for (const Slot& slot : d.slots) refresh_device(state_, slot.device);

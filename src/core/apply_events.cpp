@@ -37,6 +37,7 @@ class EventApplier {
       node.cpu_milli = e.spec.cpu_milli;
       node.memory = e.spec.memory;
       refresh_node(*known);
+      for (const auto& [task, plan] : state_.plans) index_.agenda.plans.insert(task);
       return;
     }
     const NodeId id = add_node(state_, e.spec);

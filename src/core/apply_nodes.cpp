@@ -50,7 +50,7 @@ void add_device(PoolState& state, NodeId node, std::int32_t i, const DeviceSpec&
   const bool first_of_model = std::none_of(counts.begin(), counts.end(),
                                            [&](const auto& c) { return c.model == device.model; });
   if (first_of_model) {
-    counts.push_back({device.model, {}});
+    counts.push_back({device.model, {}, {}});
     for (auto& buckets : index.models[device.model.value].whole) {
       if (buckets.empty()) buckets.resize(1);
       buckets[0].insert(node.value);
@@ -59,7 +59,10 @@ void add_device(PoolState& state, NodeId node, std::int32_t i, const DeviceSpec&
   const auto same = std::count_if(state.devices.end() - (i + 1), state.devices.end(),
                                   [&](const DeviceState& d) { return d.model == device.model; });
   ModelState& model = state.models[device.model.value];
-  model.per_node = std::max(model.per_node, static_cast<std::int32_t>(same));
+  if (same > model.per_node) {
+    model.per_node = static_cast<std::int32_t>(same);
+    recount_full_nodes(state, device.model);
+  }
   refresh_device(state, id);
 }
 
@@ -78,6 +81,11 @@ NodeId add_node(PoolState& state, const NodeSpec& spec) {
   node.first = DeviceId(static_cast<std::uint32_t>(state.devices.size()));
   node.count = static_cast<std::int32_t>(spec.devices.size());
   index.node_counts.emplace_back();
+  index.free_hosts.push_back(free_host(node));
+  index.rack_nodes.resize(state.racks.size());
+  index.rack_nodes[node.rack.value].push_back(id);
+  index.domain_nodes.resize(state.domains.size());
+  index.domain_nodes[node.domain.value].push_back(id);
   index.node_names.emplace(node.name, id);
   for (std::size_t i = 0; i < spec.devices.size(); ++i) {
     add_device(state, id, static_cast<std::int32_t>(i), spec.devices[i]);

@@ -51,6 +51,9 @@ void change_phase(PoolState& state, TaskState& task, Phase phase) {
 }
 
 void occupy(PoolState& state, TaskState& task) {
+  count_host(state, task, +1);
+  count_in_group(state, task, task.slots, +1);
+  count_weights(state, task, +1);
   for (const Slot& slot : task.slots) {
     DeviceState& device = state.devices[slot.device.value];
     const Tenant tenant{task.id, slot.share, slot.memory};
@@ -69,6 +72,9 @@ void occupy(PoolState& state, TaskState& task) {
 
 void vacate(PoolState& state, TaskState& task) {
   // The plan this task was a victim of claims what it leaves; settled before others see it.
+  count_host(state, task, -1);
+  count_in_group(state, task, task.slots, -1);
+  count_weights(state, task, -1);
   for (const Slot& slot : task.slots) {
     DeviceState& device = state.devices[slot.device.value];
     std::erase_if(device.tenants, [&](const Tenant& t) { return t.task == task.id; });
@@ -134,6 +140,7 @@ void drop_plan(PoolState& state, TaskId task) {
   std::set<TaskId> others = plans_waiting_for(state, found->second.victims);
   others.erase(task);
   refresh_claims(state, found->second, -1);
+  count_in_group(state, state.tasks.at(task), found->second.slots, -1);
   refresh_claims_of(state, others, -1);
   const Plan plan = std::move(found->second);
   state.plans.erase(found);

@@ -276,6 +276,8 @@ void Decider::settle_plan(TaskId id) {
   });
   if (lost_device) {
     drop_plan_of(id, "a claimed device is no longer usable");
+  } else if (!hosts_cover(state_, plan)) {
+    drop_plan_of(id, "a node has less CPU or memory than was claimed of it");
   } else if (plan.victims.empty()) {
     start(task, plan.slots);
   } else if (state_.pause.active) {

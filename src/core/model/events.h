@@ -193,6 +193,10 @@ enum class WaitCode : std::uint8_t {
   paused,          // the pool is paused and only preemption would help
   backoff,         // restarts after a failure, later
   dedicated_full,  // needs the dedicated partition, which is full
+  host,            // devices would fit, CPU or memory of their nodes does not
+  apart,           // would fit, were it not for members of its group
+  excluded,        // would fit on nodes that it excludes
+  cell,            // would fit, not within one such cell
 };
 
 struct Victim {

@@ -13,14 +13,24 @@ std::uint64_t timer_slot(TimerKind kind, std::uint32_t id) {
   return (static_cast<std::uint64_t>(kind) << 32) | id;
 }
 
-void move_node(ModelIndex& model, std::size_t slot, NodeId node, std::uint8_t from,
+void move_node(PoolState& state, ModelId id, std::size_t slot, NodeId node, std::uint8_t from,
                std::uint8_t to) {
+  ModelIndex& model = state.index->models[id.value];
   auto& buckets = model.whole[slot];
   const std::size_t need = static_cast<std::size_t>(std::max(from, to)) + 1;
   if (buckets.size() < need) buckets.resize(need);
   buckets[from].erase(node.value);
   buckets[to].insert(node.value);
   model.free_whole[slot] += static_cast<std::uint32_t>(to) - from;
+  const NodeState& n = state.node(node);
+  CellCounts& cells = model.cells[slot];
+  cells.free_by_rack.add(n.rack.value, to - from);
+  cells.free_by_domain.add(n.domain.value, to - from);
+  const std::int32_t full = state.models[id.value].per_node;
+  const std::int32_t change = (to >= full ? 1 : 0) - (from >= full ? 1 : 0);
+  if (change == 0) return;
+  cells.full_by_rack.add(n.rack.value, change);
+  cells.full_by_domain.add(n.domain.value, change);
 }
 
 PoolIndex::NodeCount& count_of(PoolIndex& index, NodeId node, ModelId model) {
@@ -28,7 +38,7 @@ PoolIndex::NodeCount& count_of(PoolIndex& index, NodeId node, ModelId model) {
   for (auto& count : counts) {
     if (count.model == model) return count;
   }
-  return counts.emplace_back(PoolIndex::NodeCount{model, {}});
+  return counts.emplace_back(PoolIndex::NodeCount{model, {}, {}});
 }
 
 void add_to_partial(ModelIndex& model, const PoolIndex::DeviceKey& key, DeviceId id) {
@@ -44,16 +54,38 @@ void drop_from_partial(ModelIndex& model, const PoolIndex::DeviceKey& key, Devic
 }
 
 void count_whole(PoolState& state, const DeviceState& device, Role role, int change) {
-  auto& index = *state.index;
-  auto& model = index.models[device.model.value];
-  auto& count = count_of(index, device.node, device.model);
+  auto& count = count_of(*state.index, device.node, device.model);
   for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
     if ((role_masks[slot] & (1U << static_cast<unsigned>(role))) == 0) continue;
     const std::uint8_t before = count.free[slot];
     const auto after = static_cast<std::uint8_t>(before + change);
     count.free[slot] = after;
-    move_node(model, slot, device.node, before, after);
+    move_node(state, device.model, slot, device.node, before, after);
   }
+}
+
+void count_open(PoolState& state, const DeviceState& device, Role role, int change) {
+  const auto r = static_cast<std::size_t>(role);
+  std::uint8_t& open = count_of(*state.index, device.node, device.model).open[r];
+  const bool was_open = open > 0;
+  open = static_cast<std::uint8_t>(open + change);
+  if (was_open == (open > 0)) return;
+  auto& nodes = state.index->models[device.model.value].open[r];
+  const std::pair key{state.node(device.node).domain, device.node};
+  if (was_open) {
+    nodes.erase(key);
+  } else {
+    nodes.insert(key);
+  }
+}
+
+// True when the node's host has more to give than before.
+bool refresh_host(PoolState& state, NodeId id) {
+  HostPart& known = state.index->free_hosts[id.value];
+  const HostPart now = free_host(state.node(id));
+  const bool gained = !known.covers(now);
+  known = now;
+  return gained;
 }
 
 PoolIndex::DeviceKey key_of(const PoolState& state, const DeviceState& device) {
@@ -94,7 +126,15 @@ void refresh_device(PoolState& state, DeviceId id) {
   PoolIndex::DeviceKey& old = index.device_keys[id.value];
   const PoolIndex::DeviceKey now = key_of(state, device);
   index.victims.touch(device.node);
+  if (refresh_host(state, device.node)) mark_waiting(state);
   if (now == old) return;
+  const int opened = (now.is_open() ? 1 : 0) - (old.is_open() ? 1 : 0);
+  if (now.role != old.role && old.is_open() && now.is_open()) {
+    count_open(state, device, old.role, -1);
+    count_open(state, device, now.role, +1);
+  } else if (opened != 0) {
+    count_open(state, device, opened > 0 ? now.role : old.role, opened);
+  }
   auto& model = index.models[device.model.value];
   if (old.partial) drop_from_partial(model, old, id);
   if (old.whole) count_whole(state, device, old.role, -1);
@@ -237,6 +277,53 @@ void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign) {
     device.held_share += MilliGpu(sign * std::max<std::int64_t>(0, share));
     device.held_memory += MiB(sign * std::max<std::int64_t>(0, memory));
   }
+  refresh_host_claims(state, plan, sign);
+}
+
+void count_in_group(PoolState& state, const TaskState& task, const std::vector<Slot>& slots,
+                    std::int32_t sign) {
+  const std::string group = group_of(task.spec);
+  if (group.empty()) return;
+  auto& groups = state.index->groups;
+  const Cell apart = task.spec.request.near.apart;
+  if (sign > 0) {
+    groups[group].add(state, slots, apart);
+    return;
+  }
+  const auto at = groups.find(group);
+  NEAP_CHECK(at != groups.end());
+  at->second.remove(state, slots, apart);
+  if (at->second.empty()) groups.erase(at);
+  mark_waiting(state);  // who was kept out may come now
+}
+
+void count_weights(PoolState& state, const TaskState& task, std::int32_t sign) {
+  const std::string& weights = task.spec.request.near.weights;
+  if (weights.empty()) return;
+  auto& devices = state.index->weights[weights];
+  for (const Slot& slot : task.slots) {
+    std::uint32_t& tenants = devices[slot.device];
+    tenants += static_cast<std::uint32_t>(sign);
+    if (tenants == 0) devices.erase(slot.device);
+  }
+  if (devices.empty()) state.index->weights.erase(weights);
+}
+
+void recount_full_nodes(PoolState& state, ModelId id) {
+  ModelIndex& model = state.index->models[id.value];
+  const auto full = static_cast<std::size_t>(state.models[id.value].per_node);
+  for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
+    CellCounts& cells = model.cells[slot];
+    cells.full_by_rack.clear();
+    cells.full_by_domain.clear();
+    for (std::size_t f = full; f < model.whole[slot].size(); ++f) {
+      const IdSet& nodes = model.whole[slot][f];
+      for (auto n = nodes.first(); n; n = nodes.at_or_after(*n + 1)) {
+        cells.full_by_rack.add(state.nodes[*n].rack.value, 1);
+        cells.full_by_domain.add(state.nodes[*n].domain.value, 1);
+      }
+    }
+  }
 }
 
 namespace {
@@ -247,6 +334,10 @@ void rebuild_devices(PoolState& state) {
     device.used_share = device.held_share = device.claimed_share = MilliGpu(0);
     device.used_memory = device.held_memory = device.claimed_memory = MiB(0);
   }
+  for (NodeState& node : state.nodes) {
+    node.used_cpu = node.held_cpu = node.claimed_cpu = 0;
+    node.used_memory = node.held_memory = node.claimed_memory = MiB(0);
+  }
   state.tasks.for_each([&](const TaskState& task) {
     if (!holds_devices(task.phase)) return;
     for (const Slot& slot : task.slots) {
@@ -255,19 +346,27 @@ void rebuild_devices(PoolState& state) {
       device.used_share += slot.share;
       device.used_memory += slot.memory;
     }
+    count_host(state, task, +1);
+    count_in_group(state, task, task.slots, +1);
+    count_weights(state, task, +1);
   });
   for (const auto& [task, plan] : state.plans) {
     for (const Victim& victim : plan.victims) {
       state.index->plans_of_victim[victim.task].insert(task);
     }
   }
-  for (const auto& [task, plan] : state.plans) refresh_claims(state, plan, +1);
+  for (const auto& [task, plan] : state.plans) {
+    refresh_claims(state, plan, +1);
+    count_in_group(state, state.tasks.at(task), plan.slots, +1);
+  }
 }
 
 void rebuild_names_and_queues(PoolState& state) {
   auto& index = *state.index;
   for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
     index.node_names.emplace(state.nodes[n].name, NodeId(n));
+    index.rack_nodes[state.nodes[n].rack.value].emplace_back(n);
+    index.domain_nodes[state.nodes[n].domain.value].emplace_back(n);
   }
   for (std::uint32_t d = 0; d < state.domains.size(); ++d) {
     index.domain_names.emplace(state.domains[d], d);
@@ -304,6 +403,9 @@ void rebuild_index(PoolState& state) {
   index.models.resize(state.models.size());
   index.device_keys.resize(state.devices.size());
   index.node_counts.resize(state.nodes.size());
+  index.free_hosts.resize(state.nodes.size());
+  index.rack_nodes.resize(state.racks.size());
+  index.domain_nodes.resize(state.domains.size());
   index.waiting.resize(state.shapes.size());
   for (std::uint32_t s = 0; s < state.shapes.size(); ++s) {
     index.shape_ids.emplace(bytes_of(state.shapes[s]), ShapeId(s));
@@ -354,9 +456,19 @@ bool index_is_current(const PoolState& state) {
       return false;
     }
   }
+  for (std::size_t n = 0; n < state.nodes.size(); ++n) {
+    const NodeState& x = state.nodes[n];
+    const NodeState& y = fresh.nodes[n];
+    if (x.used_cpu != y.used_cpu || x.used_memory != y.used_memory || x.held_cpu != y.held_cpu ||
+        x.held_memory != y.held_memory || x.claimed_cpu != y.claimed_cpu ||
+        x.claimed_memory != y.claimed_memory) {
+      return false;
+    }
+  }
   for (std::size_t m = 0; m < a.models.size(); ++m) {
     const ModelIndex& x = a.models[m];
     const ModelIndex& y = b.models[m];
+    if (x.cells != y.cells || x.open != y.open) return false;
     if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable)
       return false;
     for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
@@ -374,6 +486,8 @@ bool index_is_current(const PoolState& state) {
          a.waiting_shapes == b.waiting_shapes && a.timers == b.timers &&
          a.task_names == b.task_names && a.service_names == b.service_names &&
          a.allocations == b.allocations && a.plans_of_victim == b.plans_of_victim &&
+         a.free_hosts == b.free_hosts && a.groups == b.groups && a.weights == b.weights &&
+         a.rack_nodes == b.rack_nodes && a.domain_nodes == b.domain_nodes &&
          a.leaving == b.leaving && a.ended == b.ended && a.running_by_tier == b.running_by_tier;
 }
 

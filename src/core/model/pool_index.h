@@ -12,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/model/cell_index.h"
+#include "core/model/group_index.h"
+#include "core/model/host.h"
 #include "core/model/id_set.h"
 #include "core/model/state.h"
 #include "core/model/victim_bounds.h"
@@ -31,6 +34,9 @@ struct ModelIndex {
   using ByMemory = std::set<std::pair<std::int64_t, std::uint32_t>>;
   std::array<std::map<std::int64_t, ByMemory>, role_count> partial;
   std::array<std::uint32_t, role_count> usable{};  // usable devices
+  std::array<CellCounts, role_masks.size()> cells;
+  // open[role]: nodes where a device of this role is free in part at least, by fault domain.
+  std::array<std::set<std::pair<DomainId, NodeId>>, role_count> open;
   bool operator==(const ModelIndex&) const = default;
 };
 
@@ -50,17 +56,25 @@ struct PoolIndex {
     bool usable = false, whole = false, partial = false;
     Role role = Role::core;
     std::int64_t share = 0, memory = 0;
+    [[nodiscard]] bool is_open() const { return whole || partial; }
     bool operator==(const DeviceKey&) const = default;
   };
   std::vector<DeviceKey> device_keys;
   struct NodeCount {
     ModelId model;
     std::array<std::uint8_t, role_masks.size()> free{};
+    std::array<std::uint8_t, role_count> open{};  // devices that are free in part at least
     bool operator==(const NodeCount&) const = default;
   };
   std::vector<std::vector<NodeCount>> node_counts;  // by node, one per model on it
   std::uint32_t usable_shared = 0;                  // usable devices outside the dedicated part
   std::uint32_t training_on_guard = 0;              // guard devices with training tenants
+
+  std::vector<HostPart> free_hosts;                           // by node
+  std::vector<std::vector<NodeId>> rack_nodes, domain_nodes;  // by rack, by fault domain
+  std::map<std::string, GroupIndex> groups;                   // by group_of()
+  // By name of the weights: devices whose tenants have them, and how many of those.
+  std::map<std::string, std::map<DeviceId, std::uint32_t>> weights;
 
   std::vector<std::set<QueueKey>>
       waiting;  // by shape: those that could start now if there were room
@@ -99,10 +113,18 @@ void rebuild_index(PoolState& state);
 // ---- for apply -------------------------------------------------------------------------------
 
 [[nodiscard]] std::size_t mask_slot(std::uint8_t mask);  // position in role_masks
-// After any change of a device's tenants, claims, health, role or foreign memory.
+// After any change of a device's tenants, claims, health, role or foreign memory; its node's host
+// is looked at too.
 void refresh_device(PoolState& state, DeviceId id);
 // Waits and could start: in the queue. Called after any change of phase, plan or backoff.
 void refresh_queue(PoolState& state, const TaskState& task);
+// The group and the weights of a task that holds these slots, or for which a plan claims them
+// (`sign` 1), or no longer does (-1). Weights are there once it holds them.
+void count_in_group(PoolState& state, const TaskState& task, const std::vector<Slot>& slots,
+                    std::int32_t sign);
+void count_weights(PoolState& state, const TaskState& task, std::int32_t sign);
+// After more devices of a model on one node than there were on any.
+void recount_full_nodes(PoolState& state, ModelId model);
 void refresh_timer(PoolState& state, const TaskState& task);
 // A plan that waits for a task to end by itself is given up at its time.
 void refresh_plan_timer(PoolState& state, const Plan& plan);

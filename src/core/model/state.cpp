@@ -174,10 +174,23 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(WaitCode code) {
-  constexpr std::array<std::string_view, 13> names{
-      "none",          "not_considered", "no_such_device", "compute", "memory",
-      "whole_devices", "fragmented",     "guard",          "buffer",  "yield_pending",
-      "paused",        "backoff",        "dedicated_full"};
+  constexpr std::array<std::string_view, 17> names{"none",
+                                                   "not_considered",
+                                                   "no_such_device",
+                                                   "compute",
+                                                   "memory",
+                                                   "whole_devices",
+                                                   "fragmented",
+                                                   "guard",
+                                                   "buffer",
+                                                   "yield_pending",
+                                                   "paused",
+                                                   "backoff",
+                                                   "dedicated_full",
+                                                   "host",
+                                                   "apart",
+                                                   "excluded",
+                                                   "cell"};
   return names[static_cast<std::size_t>(code)];
 }
 

@@ -69,8 +69,8 @@ struct NodeState {
   std::int32_t count = 0;
 
   // Derived from allocations and plans, as of devices.
-  std::int64_t used_cpu = 0, held_cpu = 0;
-  MiB used_memory{0}, held_memory{0};
+  std::int64_t used_cpu = 0, held_cpu = 0, claimed_cpu = 0;
+  MiB used_memory{0}, held_memory{0}, claimed_memory{0};
 };
 
 // Devices of one model and one size of memory; a model sold in two sizes is two of these.

@@ -1,6 +1,10 @@
 #include "core/rules/admit.h"
 
 #include <algorithm>
+#include <map>
+
+#include "core/model/group_index.h"
+#include "core/model/host.h"
 
 namespace neap {
 
@@ -73,8 +77,91 @@ Admission admit(const PoolState& state, const TaskState& task) {
 }
 
 Shape shape_of(const TaskState& task) {
-  return {task.spec.request, task.tier, task.purpose, task.dedicated, task.releasable};
+  Shape shape{task.spec.request, task.tier, task.purpose, task.dedicated, task.releasable};
+  shape.request.near.group = group_of(task.spec);
+  return shape;
 }
+
+namespace {
+
+// Devices that could serve the request were all of them free, of one cell at most.
+class Serving {
+ public:
+  Serving(const PoolState& state, const Request& request) : state_(state) {
+    for (std::uint32_t d = 0; d < state.devices.size(); ++d) {
+      const DeviceState& device = state.devices[d];
+      const std::string& node = state.node(device.node).name;
+      const auto& exclude = request.near.exclude;
+      if (allows(request, state.models[device.model.value]) && device.memory >= request.memory &&
+          !std::binary_search(exclude.begin(), exclude.end(), node)) {
+        devices_.emplace_back(d);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<DeviceId>& all() const { return devices_; }
+  [[nodiscard]] std::int64_t most_in(Cell cell) const {
+    std::map<std::pair<ModelId, std::uint64_t>, std::int64_t> counts;
+    std::int64_t most = 0;
+    for (const DeviceId d : devices_) {
+      most = std::max(most, ++counts[{state_.device(d).model, cell_of(state_, cell, d)}]);
+    }
+    return most;
+  }
+  // Of the nodes of these devices.
+  [[nodiscard]] HostPart largest_host() const {
+    HostPart largest;
+    for (const DeviceId d : devices_) {
+      NodeState node = state_.node(state_.device(d).node);
+      node.used_cpu = node.held_cpu = 0;
+      node.used_memory = node.held_memory = MiB(0);
+      const HostPart host = free_host(node);
+      largest = {std::max(largest.cpu, host.cpu), std::max(largest.memory, host.memory)};
+    }
+    return largest;
+  }
+
+ private:
+  const PoolState& state_;
+  std::vector<DeviceId> devices_;
+};
+
+// A request that spans nodes takes of each a part.
+Result<void> check_host(const Serving& serving, const Request& request) {
+  if (!needs_host(request)) return {};
+  const bool spans = serving.most_in(Cell::node) < request.count;
+  const HostPart wanted = host_part(request, spans ? 1 : request.count);
+  const HostPart largest = serving.largest_host();
+  const std::string each = spans ? " for each device" : "";
+  if (wanted.cpu > largest.cpu) {
+    return fail(ErrorCode::invalid_argument,
+                std::to_string(wanted.cpu) + " milli-CPU" + each +
+                    " is more than any node that could serve it has (" +
+                    std::to_string(largest.cpu) + ")",
+                "cpu");
+  }
+  if (wanted.memory > largest.memory) {
+    return fail(ErrorCode::invalid_argument,
+                std::to_string(wanted.memory.value) + " MiB of host memory" + each +
+                    " is more than any node that could serve it has (" +
+                    std::to_string(largest.memory.value) + " MiB)",
+                "host_memory");
+  }
+  return {};
+}
+
+Result<void> check_within(const Serving& serving, const Request& request) {
+  const Cell within = request.near.within;
+  if (within == Cell::any) return {};
+  const std::int64_t most = serving.most_in(within);
+  if (request.count <= most) return {};
+  return fail(ErrorCode::invalid_argument,
+              std::to_string(request.count) + " devices are asked for within one cell, and the " +
+                  "largest such cell has " + std::to_string(most) + " that could serve",
+              "placement.within");
+}
+
+}  // namespace
 
 Result<void> check_request(const PoolState& state, const Request& request) {
   if (request.count < 1) {
@@ -88,14 +175,15 @@ Result<void> check_request(const PoolState& state, const Request& request) {
     return fail(ErrorCode::invalid_argument, "memory cannot be negative", "gpu.memory");
   }
   if (state.devices.empty()) return {};
-  std::int64_t devices = 0;
+  if (request.cpu_milli < 0) {
+    return fail(ErrorCode::invalid_argument, "CPU cannot be negative", "cpu");
+  }
+  if (request.host_memory < MiB(0)) {
+    return fail(ErrorCode::invalid_argument, "host memory cannot be negative", "host_memory");
+  }
   MiB largest{0};
   for (const ModelState& model : state.models) {
     if (allows(request, model)) largest = std::max(largest, model.memory);
-  }
-  for (const DeviceState& device : state.devices) {
-    const ModelState& model = state.models[device.model.value];
-    devices += allows(request, model) && device.memory >= request.memory ? 1 : 0;
   }
   if (largest.value == 0) {
     return fail(ErrorCode::invalid_argument, "the pool has no device of these models",
@@ -107,13 +195,16 @@ Result<void> check_request(const PoolState& state, const Request& request) {
                     std::to_string((largest - state.spec.device_reserve).value) + " MiB)",
                 "gpu.memory");
   }
-  if (request.count > devices) {
+  const Serving serving(state, request);
+  const std::size_t devices = serving.all().size();
+  if (static_cast<std::size_t>(request.count) > devices) {
     return fail(ErrorCode::invalid_argument,
                 std::to_string(request.count) + " devices are asked for, the pool has " +
                     std::to_string(devices) + " that could serve",
                 "gpus");
   }
-  return {};
+  if (const auto host = check_host(serving, request); !host) return host;
+  return check_within(serving, request);
 }
 
 }  // namespace neap

@@ -112,6 +112,79 @@ bool out_of_reach(const Request& request, const Best& best) {
   return best.usable > 0 && request.count > best.usable;
 }
 
+std::string cell_text(Cell cell) {
+  switch (cell) {
+    case Cell::device:
+      return "device";
+    case Cell::pair:
+      return "pair of linked devices";
+    case Cell::node:
+      return "node";
+    case Cell::rack:
+      return "rack";
+    case Cell::domain:
+      return "fault domain";
+    case Cell::any:
+      break;
+  }
+  return "pool";
+}
+
+std::string cores_text(std::int64_t milli) {
+  std::string text = std::to_string(milli / 1000);
+  if (milli % 1000 != 0) text += "." + std::to_string(milli % 1000 / 100);
+  return text + " cores";
+}
+
+// What hosts of nodes with a device that the shape may use could give at most.
+std::string host_text(const PoolState& state, const Shape& shape) {
+  HostPart most;
+  for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
+    const NodeRoom room = room_of(state, NodeId(n), shape);
+    const bool has_device =
+        std::any_of(room.devices.begin(), room.devices.end(), [&](const DeviceRoom& device) {
+          const Take take = take_of(state, shape.request, device.capacity);
+          return device.allowed && device.share >= take.share && device.memory >= take.memory;
+        });
+    if (!has_device) continue;
+    most.cpu = std::max(most.cpu, room.host.cpu);
+    most.memory = std::max(most.memory, room.host.memory);
+  }
+  const Request& request = shape.request;
+  std::string wanted;
+  if (request.cpu_milli > 0) wanted = cores_text(request.cpu_milli);
+  if (request.host_memory.value > 0) {
+    wanted += (wanted.empty() ? "" : " and ") + gib_text(request.host_memory) + " of host memory";
+  }
+  std::string left;
+  if (request.cpu_milli > 0) left = cores_text(most.cpu);
+  if (request.host_memory.value > 0) {
+    left += (left.empty() ? "" : " and ") + gib_text(most.memory);
+  }
+  return "devices are free, but not " + wanted +
+         " beside them: nodes with such a device have at most " + left + " left";
+}
+
+std::string nearness_text(const PoolState& state, const Shape& shape, WaitCode code) {
+  const Nearness& near = shape.request.near;
+  const std::string group = near.group.substr(near.group.find('/') + 1);
+  if (code == WaitCode::host) return host_text(state, shape);
+  if (code == WaitCode::excluded) {
+    return "it would fit on one of the " + std::to_string(near.exclude.size()) +
+           " nodes that it excludes";
+  }
+  if (code == WaitCode::cell) {
+    return "so many are free, but not within one " + cell_text(near.within);
+  }
+  if (near.per_domain > 0) {
+    return "it would fit where " + std::to_string(near.per_domain) + " of the group " + group +
+           " are in the fault domain already";
+  }
+  const std::string where = "it would fit, but where others of the group " + group + " are";
+  if (near.apart == Cell::any) return where + ", who want to be apart";
+  return where + ", and no two may be in one " + cell_text(near.apart);
+}
+
 std::string shortage_text(const PoolState& state, const TaskState& task) {
   const WaitCode code = wait_code_of(state, task);
   if (code == WaitCode::none) return {};
@@ -157,6 +230,11 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
       return need + "; others would yield for it, but the pool is paused by " + state.pause.by;
     case WaitCode::dedicated_full:
       return need + " of the dedicated partition; there " + whole;
+    case WaitCode::host:
+    case WaitCode::apart:
+    case WaitCode::excluded:
+    case WaitCode::cell:
+      return need + "; " + nearness_text(state, shape, code);
     default:
       return need + "; " + whole;
   }

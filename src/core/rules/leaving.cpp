@@ -49,6 +49,9 @@ NodeRoom future_room(const PoolState& state, const Shape& demand, std::span<cons
     device.share -= d.claimed_share - d.held_share;
     device.memory -= d.claimed_memory - d.held_memory;
   }
+  const NodeState& node = state.node(room.node);
+  room.host =
+      room.host.minus({node.claimed_cpu - node.held_cpu, node.claimed_memory - node.held_memory});
   return room;
 }
 
@@ -59,6 +62,19 @@ bool holds_one_of(const TaskState& task, const std::vector<Slot>& slots) {
   });
 }
 
+// Those whose devices it takes may not leave enough of the host: then it waits for all.
+bool needs_all_of_host(const PoolState& state, const Shape& demand, const NodeRoom& room,
+                       std::span<const Leaver> leaving, const std::vector<Slot>& slots) {
+  if (!needs_host(demand.request)) return false;
+  HostPart host = room.host;
+  for (const Leaver& leaver : leaving) {
+    const TaskState& task = *leaver.task;
+    if (holds_one_of(task, slots)) continue;
+    host = host.minus(host_part(task.spec.request, devices_on(state, task.slots, room.node)));
+  }
+  return !host.covers(host_part(demand.request, static_cast<std::int32_t>(slots.size())));
+}
+
 std::optional<Proposal> on_node(const PoolState& state, const Shape& demand,
                                 std::span<const Leaver> leaving) {
   const NodeRoom room = future_room(state, demand, leaving);
@@ -66,9 +82,10 @@ std::optional<Proposal> on_node(const PoolState& state, const Shape& demand,
     Proposal proposal;
     proposal.slots = place_on_node(state, room, demand, demand.request.count, roles);
     if (proposal.slots.empty()) continue;
+    const bool all = needs_all_of_host(state, demand, room, leaving, proposal.slots);
     for (const Leaver& leaver : leaving) {
       const TaskState& task = *leaver.task;
-      if (!holds_one_of(task, proposal.slots)) continue;
+      if (!all && !holds_one_of(task, proposal.slots)) continue;
       const ReleaseMode mode =
           task.phase == Phase::yielding ? task.yield_mode : ReleaseMode::on_demand;
       proposal.victims.push_back({task.id, mode, leaves_by(task), 0});

@@ -1,10 +1,12 @@
 // Placement of whole, fractional and gang requests. The index proposes nodes, the predicate here
-// decides; preemption uses the very same predicate on nodes with their victims taken away.
+// decides; preemption uses the very same predicate on nodes with their victims taken away. What
+// depends on one node alone is in the predicate: devices, host, who may be beside whom.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "core/model/host.h"
 #include "core/model/state.h"
 
 namespace neap {
@@ -25,13 +27,16 @@ struct DeviceRoom {
   MiB memory{0};
   MiB capacity{0};
   Role role = Role::core;
-  bool allowed = false;        // usable, of an allowed model and role, and shareable if need be
+  bool allowed = false;        // usable, of an allowed model and role, and nobody keeps it away
   std::int32_t strangers = 0;  // tenants of another trust domain; none may remain (A6)
+  std::int32_t pair = -1;
+  std::int32_t kin = 0;  // tenants with the same weights
 };
 
 struct NodeRoom {
   NodeId node;
   std::vector<DeviceRoom> devices;
+  HostPart host;  // free
 };
 
 [[nodiscard]] NodeRoom room_of(const PoolState& state, NodeId node, const Shape& shape);
@@ -46,8 +51,9 @@ struct Take {
 };
 [[nodiscard]] Take take_of(const PoolState& state, const Request& request, MiB capacity);
 
-// `count` devices of this node for one task; empty when they are not there. Devices of roles in
-// `roles` only; fullest first for shares, in order of role stage and index for whole devices.
+// `count` devices of this node for one task; empty when they, or its part of the host, are not
+// there. Devices of roles in `roles` only, in order of role stage. Shares: beside the same weights
+// first, then the fullest. Whole devices: linked ones together, and few links broken.
 [[nodiscard]] std::vector<Slot> place_on_node(const PoolState& state, const NodeRoom& room,
                                               const Shape& shape, std::int32_t count,
                                               std::uint8_t roles);

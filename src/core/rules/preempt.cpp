@@ -7,6 +7,7 @@
 #include "core/rules/place.h"
 #include "core/rules/preempt_cover.h"
 #include "core/rules/preempt_gang.h"
+#include "core/rules/preempt_host.h"
 #include "core/rules/preempt_node.h"
 
 namespace neap {
@@ -37,7 +38,12 @@ Micros horizon_for(const PreemptSpec& spec, Micros wait) {
 void coarsen(Request& request) {
   constexpr std::int64_t share_step = 50;
   constexpr std::int64_t memory_step = 8 * 1024;  // few classes: each is kept up at every change
+  constexpr std::int64_t cpu_step = 8'000;
+  constexpr std::int64_t host_step = 32 * 1024;
   request.memory -= MiB(request.memory.value % memory_step);
+  request.cpu_milli -= request.cpu_milli % cpu_step;
+  request.host_memory -= MiB(request.host_memory.value % host_step);
+  request.near = {};  // who may be where only makes it dearer
   if (request.share == whole_device) {
     request.trust_domain.clear();  // nobody stays
   } else if (request.share.value > share_step) {
@@ -96,7 +102,13 @@ class VictimSearch {
         continue;
       }
       const MiB capacity = model.memory - state_.spec.device_reserve;
-      if (take_of(state_, demand.request, capacity).share == whole_device) over_nodes(one, split);
+      if (take_of(state_, demand.request, capacity).share < whole_device) continue;
+      const Cell within = demand.request.near.within;
+      if (within == Cell::any) {
+        over_nodes(one, split);
+      } else if (within >= Cell::rack) {
+        over_cells(one, split);
+      }
     }
     if (!best_) return std::nullopt;
     best_->lower_bound = std::min(lower_, best_->cost);
@@ -112,8 +124,13 @@ class VictimSearch {
   const VictimBounds::Tree& bounds_of(const Shape& demand, std::int32_t count, Spread spread) {
     DemandClass demands{demand, horizon_for(state_.spec.preempt, needed_by_ - now_), killing_,
                         spread};
-    demands.shape.request.count = count;
-    coarsen(demands.shape.request);
+    // The part of one node is a request of its own.
+    Request& part = demands.shape.request;
+    const HostPart host = host_part(part, count);
+    part.count = count;
+    part.cpu_milli = host.cpu;
+    part.host_memory = host.memory;
+    coarsen(part);
     return state_.index->victims.up_to_date(demands, state_.nodes.size(), now_, [&](NodeId node) {
       return measure_bound(state_, node, demands, now_);
     });
@@ -148,7 +165,7 @@ class VictimSearch {
   void try_node(const Shape& demand, NodeId node) {
     cells_.spend(64);  // for reading the node
     read_node(state_, node, demand, now_, needed_by_, killing_, problem_);
-    solver_.solve(problem_.cover, demand.request.count, cells_, cover_);
+    solve_node(solver_, problem_, demand.request.count, cells_, cover_);
     if (!cover_.feasible) return;
     lower_ = std::min(lower_, cover_.lower);
     std::vector<Victim> victims;
@@ -207,6 +224,51 @@ class VictimSearch {
       if (cover.feasible && wins) propose_gang(demand, gang, cover);
       return;
     }
+  }
+
+  // All of it in one rack, or in one fault domain: those in which the bounds promise least, one
+  // after the other.
+  void over_cells(const Shape& demand, const Split& split) {
+    const bool in_rack = demand.request.near.within == Cell::rack;
+    const auto& cells = in_rack ? state_.index->rack_nodes : state_.index->domain_nodes;
+    const auto& full = bounds_of(demand, split.per_node, Spread::many_nodes);
+    std::vector<std::pair<std::int64_t, std::size_t>> promises;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const std::int64_t least = least_in(cells[c], full, split);
+      if (least != VictimBounds::infeasible) promises.emplace_back(least, c);
+    }
+    std::sort(promises.begin(), promises.end());
+    for (const auto& [least, c] : promises) {
+      if (best_ && least >= best_->cost) return;
+      if (cells_.spent()) {
+        lower_ = std::min(lower_, least);
+        return;
+      }
+      Gathered gathered;
+      gathered.nodes.insert(cells[c].begin(), cells[c].end());
+      GangProblem gang;
+      read_gang(demand, split, gathered, gang);
+      const GangCover cover = cover_gang(gang, cells_);
+      if (!cover.feasible) continue;
+      lower_ = std::min(lower_, cover.exact ? cover.value.price : least);
+      if (!best_ || cover.value.price < best_->cost) propose_gang(demand, gang, cover);
+    }
+  }
+
+  // The sum of the least bounds of as many nodes as give all their devices.
+  static std::int64_t least_in(const std::vector<NodeId>& nodes, const VictimBounds::Tree& full,
+                               const Split& split) {
+    std::vector<std::int64_t> costs;
+    for (const NodeId node : nodes) {
+      const std::int64_t cost = full.bound(node).cost;
+      if (cost != VictimBounds::infeasible) costs.push_back(cost);
+    }
+    const auto wanted = static_cast<std::size_t>(split.nodes);
+    if (costs.size() < wanted) return VictimBounds::infeasible;
+    std::sort(costs.begin(), costs.end());
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < wanted; ++i) sum = add_saturated(sum, costs[i]);
+    return sum;
   }
 
   // The cheapest nodes by bound, and all nodes of the jobs on them that hold several.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/rules/preempt_host.h"
+
 namespace neap {
 
 namespace {
@@ -10,14 +12,16 @@ namespace {
 constexpr std::int64_t impossible = std::numeric_limits<std::int64_t>::max();
 constexpr CoverValue no_value{impossible, 0};
 
-// How many devices fit once these jobs are gone.
+// How many devices fit once these jobs are gone, and its host is enough for.
 std::int32_t fitting(const GangNode& node, const std::vector<bool>& gone) {
   const CoverProblem& cover = node.problem.cover;
   std::vector<Shortfall> lacks;
   lacks.reserve(cover.devices.size());
   for (const CoverDevice& device : cover.devices) lacks.push_back(device.lacks);
+  HostPart host = node.problem.room.host;
   for (std::size_t c = 0; c < cover.candidates.size(); ++c) {
     if (!gone[node.jobs[c]]) continue;
+    host = host.plus(node.problem.host_frees[c]);
     const CoverCandidate& candidate = cover.candidates[c];
     for (std::uint32_t p = candidate.first; p < candidate.first + candidate.count; ++p) {
       lacks[cover.pieces[p].device].reduce(cover.pieces[p].frees);
@@ -27,7 +31,12 @@ std::int32_t fitting(const GangNode& node, const std::vector<bool>& gone) {
   for (std::size_t d = 0; d < lacks.size(); ++d) {
     count += cover.devices[d].usable && lacks[d].met() ? 1 : 0;
   }
-  return count;
+  return std::min(count, devices_for(node.problem.request, host));
+}
+
+bool is_short_of_host(const NodeProblem& problem) {
+  const auto devices = static_cast<std::int32_t>(problem.cover.devices.size());
+  return !problem.room.host.covers(host_part(problem.request, devices));
 }
 
 class GangSearch {
@@ -66,8 +75,10 @@ class GangSearch {
     for (std::uint32_t n = 0; n < gang_.nodes.size(); ++n) {
       const GangNode& node = gang_.nodes[n];
       Cover cover;
-      solver_.solve(node.problem.cover, gang_.split.per_node, cells_, cover);
+      solve_node(solver_, node.problem, gang_.split.per_node, cells_, cover);
       if (cover.feasible) {
+        // The host may leave a choice of victims, which is not searched here.
+        cut_ = cut_ || is_short_of_host(node.problem);
         FullNode& full = full_.emplace_back();
         full.node = n;
         for (const std::uint32_t c : cover.chosen) {
@@ -77,7 +88,7 @@ class GangSearch {
         }
       }
       if (gang_.split.remainder > 0) {
-        solver_.solve(node.problem.cover, gang_.split.remainder, cells_, rest_[n]);
+        solve_node(solver_, node.problem, gang_.split.remainder, cells_, rest_[n]);
       }
     }
     std::stable_sort(full_.begin(), full_.end(),
@@ -145,11 +156,11 @@ class GangSearch {
                                           [&](std::uint32_t job) { return taken_[job] > 0; });
       const Cover* cover = &rest_[n];
       if (is_coupled) {
-        discounted_ = node.problem.cover;
+        discounted_ = node.problem;
         for (std::size_t c = 0; c < node.jobs.size(); ++c) {
-          if (taken_[node.jobs[c]] > 0) discounted_.candidates[c].price = 0;
+          if (taken_[node.jobs[c]] > 0) discounted_.cover.candidates[c].price = 0;
         }
-        solver_.solve(discounted_, gang_.split.remainder, cells_, scratch_);
+        solve_node(solver_, discounted_, gang_.split.remainder, cells_, scratch_);
         cover = &scratch_;
       }
       CoverValue price;
@@ -214,7 +225,7 @@ class GangSearch {
   std::vector<Cover> rest_;           // by node
   std::vector<std::uint32_t> taken_;  // by job: seated nodes that need it gone
   std::vector<bool> seated_;          // by node
-  CoverProblem discounted_;
+  NodeProblem discounted_;
   Cover scratch_;
   GangCover out_;
   bool cut_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/rules/preempt_host.h"
 #include "core/rules/preempt_outlook.h"
 
 namespace neap {
@@ -24,10 +25,12 @@ NodeRange range_of(const PoolState& state, NodeId id) {
 }
 
 void describe_devices(const PoolState& state, NodeId node, const Shape& demand, NodeProblem& out) {
+  out.request = demand.request;
   out.room = room_of(state, node, demand);
   out.cover.clear();
   out.victims.clear();
   out.spans.clear();
+  out.host_frees.clear();
   const std::size_t devices = out.room.devices.size();
   out.cover.devices.reserve(devices);
   out.cover.pieces.reserve(2 * devices);
@@ -43,15 +46,18 @@ void describe_devices(const PoolState& state, NodeId node, const Shape& demand, 
   }
 }
 
-// Each task once, at the first of its devices that the demand could use.
+// Each task once, at the first of its devices that the demand could use; if it is after the host
+// too, at the first of all.
 template <class Visit>
 void for_tenants(const PoolState& state, const NodeRange& range, const NodeProblem& problem,
                  Visit&& visit) {
+  const bool all = needs_host(problem.request);
   const auto counts = [&](const Slot& slot) {
-    return range.holds(slot.device) && problem.cover.devices[range.position(slot.device)].usable;
+    return range.holds(slot.device) &&
+           (all || problem.cover.devices[range.position(slot.device)].usable);
   };
   for (std::uint32_t i = 0; i < range.count; ++i) {
-    if (!problem.cover.devices[i].usable) continue;
+    if (!all && !problem.cover.devices[i].usable) continue;
     const DeviceId device(range.first.value + i);
     for (const Tenant& tenant : state.device(device).tenants) {
       const TaskState& task = state.tasks.at(tenant.task);
@@ -73,7 +79,8 @@ std::uint32_t nodes_of(const PoolState& state, const TaskState& task) {
 }
 
 void add_candidate(const TaskState& task, const Shape& demand, const NodeRange& range,
-                   std::int64_t price, CoverProblem& out) {
+                   std::int64_t price, NodeProblem& problem) {
+  CoverProblem& out = problem.cover;
   CoverCandidate candidate{price, static_cast<std::uint32_t>(out.pieces.size()), 0};
   const bool stranger = task.spec.request.trust_domain != demand.request.trust_domain;
   for (const Slot& slot : task.slots) {
@@ -83,6 +90,14 @@ void add_candidate(const TaskState& task, const Shape& demand, const NodeRange& 
     ++candidate.count;
   }
   out.candidates.push_back(candidate);
+  problem.host_frees.push_back(host_part(task.spec.request, candidate.count));
+}
+
+// Whether the host would be enough with all of them gone.
+bool host_reaches(const NodeProblem& problem, std::int32_t devices) {
+  HostPart host = problem.room.host;
+  for (const HostPart& frees : problem.host_frees) host = host.plus(frees);
+  return host.covers(host_part(problem.request, devices));
 }
 
 }  // namespace
@@ -97,7 +112,7 @@ void read_node(const PoolState& state, NodeId node, const Shape& demand, Time no
     if (!offer) return;
     out.victims.push_back({task.id, offer->mode, offer->release_by, offer->cost});
     out.spans.push_back(nodes_of(state, task));
-    add_candidate(task, demand, range, offer->cost, out.cover);
+    add_candidate(task, demand, range, offer->cost, out);
   });
 }
 
@@ -116,14 +131,13 @@ VictimBounds::Bound measure_bound(const PoolState& state, NodeId node, const Dem
     out.until = std::min(out.until, offer.until);
     if (offer.cost == VictimBounds::infeasible) return;
     const bool in_part = demand.spread == Spread::many_nodes;
-    add_candidate(task, demand.shape, range, in_part ? offer.cost / nodes : offer.cost,
-                  problem.cover);
+    add_candidate(task, demand.shape, range, in_part ? offer.cost / nodes : offer.cost, problem);
   });
   CoverSolver solver;
   Cover cover;
   Cells cells(cells_per_bound);
   solver.solve(problem.cover, demand.shape.request.count, cells, cover);
-  if (cover.feasible) out.cost = cover.lower;
+  if (cover.feasible && host_reaches(problem, demand.shape.request.count)) out.cost = cover.lower;
   return out;
 }
 

@@ -71,6 +71,8 @@ TaskSpec replica_spec(const ServiceState& service) {
   spec.team = service.spec.team;
   spec.tier = service.spec.tier;
   spec.request = service.spec.request;
+  // Its replicas are a group, whether or not it wants them apart.
+  if (spec.request.near.group.empty()) spec.request.near.group = service.spec.name;
   spec.owner = service.spec.owner;
   spec.launch = service.spec.launch;
   spec.baseline = service.spec.baseline;

@@ -90,19 +90,56 @@ ModelId model_named(PoolState& state, const std::string& name, MiB memory) {
   return ModelId(static_cast<std::uint16_t>(state.models.size() - 1));
 }
 
+std::size_t position_of(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  const auto at = static_cast<std::size_t>(found - names.begin());
+  if (found == names.end()) names.push_back(name);
+  return at;
+}
+
+// What a node line says beside its devices' number, model and memory.
+struct NodeKeys {
+  std::string roles, rack;
+  std::int64_t cpu = 0, memory = 0;
+  std::int32_t linked = 0;
+};
+
+NodeKeys node_keys(const Words& words) {
+  NodeKeys keys;
+  for (std::size_t i = 6; i < words.size(); ++i) {
+    const auto [key, value] = key_value(words[i]);
+    if (key == "roles")
+      keys.roles = value;
+    else if (key == "rack")
+      keys.rack = value;
+    else if (key == "cpu")
+      keys.cpu = number(value);
+    else if (key == "mem")
+      keys.memory = number(value);
+    else if (key == "linked")
+      keys.linked = static_cast<std::int32_t>(number(value));
+    else
+      wrong(key, "no such key of a node");
+  }
+  return keys;
+}
+
 void add_node(PoolState& state, const Words& words) {
   if (words.size() < 6) wrong(words.front(), "expected: node NAME DOMAIN COUNT MODEL MIB");
-  const auto domain = std::find(state.domains.begin(), state.domains.end(), words[2]);
-  const auto at = static_cast<std::uint16_t>(domain - state.domains.begin());
-  if (domain == state.domains.end()) state.domains.push_back(words[2]);
+  const NodeKeys keys = node_keys(words);
+  const auto at = static_cast<std::uint16_t>(position_of(state.domains, words[2]));
   const MiB memory(number(words[5]));
   const ModelId model = model_named(state, words[4], memory);
   const auto count = static_cast<std::int32_t>(number(words[3]));
-  const std::string roles = words.size() > 6 ? key_value(words[6]).second : "";
+  const std::string& roles = keys.roles;
   const NodeId id(static_cast<std::uint32_t>(state.nodes.size()));
   NodeState& node = state.nodes.emplace_back();
   node.name = words[1];
   node.domain = DomainId(at);
+  const std::string rack = words[2] + "/" + (keys.rack.empty() ? "node " + words[1] : keys.rack);
+  node.rack = RackId(static_cast<std::uint32_t>(position_of(state.racks, rack)));
+  node.cpu_milli = keys.cpu;
+  node.memory = MiB(keys.memory);
   node.first = DeviceId(static_cast<std::uint32_t>(state.devices.size()));
   node.count = count;
   for (std::int32_t i = 0; i < count; ++i) {
@@ -111,6 +148,7 @@ void add_node(PoolState& state, const Words& words) {
     device.index = i;
     device.uuid = words[1] + "-" + std::to_string(i);
     device.model = model;
+    if (keys.linked > 0) device.pair = i / keys.linked;
     device.memory = memory;
     if (static_cast<std::size_t>(i) < roles.size()) {
       device.role = role_of(roles[static_cast<std::size_t>(i)]);
@@ -205,6 +243,38 @@ void set_count(TaskState& task, const std::string& key, std::int64_t value) {
     wrong(key, "no such key");
 }
 
+Cell cell_named(const std::string& word) {
+  constexpr const char* names[] = {"any", "device", "pair", "node", "rack", "domain"};
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    if (word == names[i]) return static_cast<Cell>(i);
+  }
+  wrong(word, "no such cell");
+}
+
+bool set_nearness(Request& request, const std::string& key, const std::string& value) {
+  if (key == "within") {
+    request.near.within = cell_named(value);
+  } else if (key == "exclude") {
+    request.near.exclude = split(value, '+');
+    std::sort(request.near.exclude.begin(), request.near.exclude.end());
+  } else if (key == "group") {
+    request.near.group = value;
+  } else if (key == "apart") {
+    request.near.apart = cell_named(value);
+  } else if (key == "per_domain") {
+    request.near.per_domain = static_cast<std::int32_t>(number(value));
+  } else if (key == "weights") {
+    request.near.weights = value;
+  } else if (key == "cpu") {
+    request.cpu_milli = number(value);
+  } else if (key == "mem") {
+    request.host_memory = MiB(number(value));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void set_key(const PoolState& state, TaskState& task, const std::string& word) {
   const auto [key, value] = key_value(word);
   if (key == "on") {
@@ -220,6 +290,8 @@ void set_key(const PoolState& state, TaskState& task, const std::string& word) {
   } else if (key == "window") {
     const Words range = split(value, '-');
     task.spec.windows.push_back({seconds(number(range.front())), seconds(number(range.back()))});
+  } else if (set_nearness(task.spec.request, key, value)) {
+    return;
   } else if (!set_length(task, key, seconds(std::strtol(value.c_str(), nullptr, 10)))) {
     set_count(task, key, number(value));
   }
@@ -316,6 +388,7 @@ Shape demand_of(const PoolState& state, std::string_view text) {
       set_key(state, task, words[i]);
   }
   shape.request = task.spec.request;
+  shape.request.near.group = group_of(task.spec);
   return shape;
 }
 

@@ -32,6 +32,43 @@ WaitCode short_of(const PoolState& state, const Shape& shape) {
   return compute ? WaitCode::fragmented : WaitCode::whole_devices;
 }
 
+bool would_fit(const PoolState& state, const Shape& shape) {
+  return !find_slots(state, shape, role_stages(shape)).empty();
+}
+
+// Which of the things that a request says beside its devices keeps it waiting: the one without
+// which it would fit, or the first of several.
+WaitCode kept_by(const PoolState& state, const Shape& shape) {
+  const Nearness& near = shape.request.near;
+  Shape free = shape;
+  WaitCode first = WaitCode::none;
+  const auto is_it = [&](WaitCode code, auto&& lift) {
+    Shape lifted = shape;
+    lift(lifted.request);
+    lift(free.request);
+    if (first == WaitCode::none) first = code;
+    return would_fit(state, lifted);
+  };
+  if (needs_host(shape.request) && is_it(WaitCode::host, [](Request& r) {
+        r.cpu_milli = 0;
+        r.host_memory = MiB(0);
+      })) {
+    return WaitCode::host;
+  }
+  if (!near.group.empty() && is_it(WaitCode::apart, [](Request& r) { r.near.group.clear(); })) {
+    return WaitCode::apart;
+  }
+  if (!near.exclude.empty() &&
+      is_it(WaitCode::excluded, [](Request& r) { r.near.exclude.clear(); })) {
+    return WaitCode::excluded;
+  }
+  if (near.within != Cell::any &&
+      is_it(WaitCode::cell, [](Request& r) { r.near.within = Cell::any; })) {
+    return WaitCode::cell;
+  }
+  return first != WaitCode::none && would_fit(state, free) ? first : WaitCode::none;
+}
+
 }  // namespace
 
 WaitCode diagnose(const PoolState& state, const Shape& shape) {
@@ -56,6 +93,7 @@ WaitCode diagnose(const PoolState& state, const Shape& shape) {
     if (!find_slots(state, wider, role_stages(wider)).empty()) return WaitCode::guard;
   }
   if (usable == 0) return WaitCode::no_such_device;
+  if (const WaitCode kept = kept_by(state, shape); kept != WaitCode::none) return kept;
   if (shape.dedicated) return WaitCode::dedicated_full;
   if (shape.request.count == 1 && !models.empty() &&
       is_share(state, shape.request, state.models[models.front().value].memory)) {

@@ -25,10 +25,17 @@ Take take_of(const PoolState& state, const Request& request, MiB capacity) {
   return {request.share, request.memory};
 }
 
+namespace {
+bool is_kin(const Request& a, const Request& b) {
+  return !b.near.weights.empty() && a.near.weights == b.near.weights;
+}
+}  // namespace
+
 NodeRoom room_of(const PoolState& state, NodeId id, const Shape& shape) {
   const NodeState& node = state.node(id);
-  const std::uint8_t roles = node_may(state, shape, id) ? allowed_roles(shape) : 0;
-  NodeRoom room{id, {}};
+  const std::uint8_t roles = is_kept_off(state, shape, id) ? 0 : allowed_roles(shape);
+  const GroupIndex* group = group_index(state, shape);
+  NodeRoom room{id, {}, free_host(node)};
   room.devices.reserve(static_cast<std::size_t>(node.count));
   for (std::int32_t i = 0; i < node.count; ++i) {
     const DeviceId d(node.first.value + static_cast<std::uint32_t>(i));
@@ -36,24 +43,32 @@ NodeRoom room_of(const PoolState& state, NodeId id, const Shape& shape) {
     DeviceRoom& r = room.devices.emplace_back();
     r.device = d;
     r.role = device.role;
+    r.pair = device.pair;
     // What a device could carry says whether a task takes it alone; what is free now does not.
     r.capacity = device.memory - state.spec.device_reserve;
     r.share = free_share(device);
     r.memory = free_memory(state, device);
     const auto& models = shape.request.models;
     const std::string& model = state.models[device.model.value].name;
-    r.allowed = is_usable(state, device) && (roles & role_bit(device.role)) != 0 &&
-                (models.empty() || std::find(models.begin(), models.end(), model) != models.end());
+    r.allowed =
+        is_usable(state, device) && (roles & role_bit(device.role)) != 0 &&
+        (models.empty() || std::find(models.begin(), models.end(), model) != models.end()) &&
+        (group == nullptr || !group->keeps_out(state, shape.request.near.apart, d));
     for (const Tenant& tenant : device.tenants) {
-      const std::string& domain = state.tasks.at(tenant.task).spec.request.trust_domain;
-      r.strangers += domain != shape.request.trust_domain ? 1 : 0;
+      const Request& other = state.tasks.at(tenant.task).spec.request;
+      r.strangers += other.trust_domain != shape.request.trust_domain ? 1 : 0;
+      r.kin += is_kin(other, shape.request) ? 1 : 0;
     }
   }
   return room;
 }
 
-void take_away(const PoolState& /*state*/, const TaskState& tenant, const Shape& shape,
+void take_away(const PoolState& state, const TaskState& tenant, const Shape& shape,
                NodeRoom& room) {
+  const Request& other = tenant.spec.request;
+  if (needs_host(other)) {
+    room.host = room.host.plus(host_part(other, devices_on(state, tenant.slots, room.node)));
+  }
   const bool stranger = tenant.spec.request.trust_domain != shape.request.trust_domain;
   for (const Slot& slot : tenant.slots) {
     for (DeviceRoom& device : room.devices) {
@@ -61,20 +76,27 @@ void take_away(const PoolState& /*state*/, const TaskState& tenant, const Shape&
       device.share += slot.share;
       device.memory += slot.memory;
       device.strangers -= stranger ? 1 : 0;
+      device.kin -= is_kin(other, shape.request) ? 1 : 0;
     }
   }
 }
 
-std::vector<Slot> place_on_node(const PoolState& state, const NodeRoom& room, const Shape& shape,
-                                std::int32_t count, std::uint8_t roles) {
-  struct Candidate {
-    int stage;
-    std::int64_t share, memory;
-    std::size_t at;
-    auto operator<=>(const Candidate&) const = default;
-  };
+namespace {
+
+struct Candidate {
+  int stage;
+  bool without_kin;
+  std::int64_t share, memory;
+  std::size_t at;  // in the room
+  auto operator<=>(const Candidate&) const = default;
+};
+using Candidates = std::vector<Candidate>;
+
+// In the order in which they are taken.
+Candidates candidates(const PoolState& state, const NodeRoom& room, const Shape& shape,
+                      std::uint8_t roles) {
   const auto stages = role_stages(shape);
-  std::vector<Candidate> fits;
+  Candidates fits;
   fits.reserve(room.devices.size());
   for (std::size_t i = 0; i < room.devices.size(); ++i) {
     const DeviceRoom& device = room.devices[i];
@@ -85,29 +107,131 @@ std::vector<Slot> place_on_node(const PoolState& state, const NodeRoom& room, co
     int stage = 0;
     while ((stages[static_cast<std::size_t>(stage)] & role_bit(device.role)) == 0) ++stage;
     const bool whole = take.share == whole_device;
-    fits.push_back({stage, whole ? 0 : device.share.value, whole ? 0 : device.memory.value, i});
+    fits.push_back({stage, !whole && device.kin == 0, whole ? 0 : device.share.value,
+                    whole ? 0 : device.memory.value, i});
   }
-  if (fits.size() < static_cast<std::size_t>(count)) return {};
   std::sort(fits.begin(), fits.end());
-  // All devices of one task are of one model: that of the best candidate which has enough.
-  std::vector<Slot> slots;
-  for (std::size_t first = 0; first + static_cast<std::size_t>(count) <= fits.size(); ++first) {
-    const ModelId model = state.device(room.devices[fits[first].at].device).model;
-    slots.clear();
-    for (std::size_t i = first; i < fits.size() && slots.size() < static_cast<std::size_t>(count);
-         ++i) {
-      const DeviceRoom& device = room.devices[fits[i].at];
-      if (state.device(device.device).model != model) continue;
-      Take take = take_of(state, shape.request, device.capacity);
-      if (take.share == whole_device) take.memory = device.memory;
-      slots.push_back({device.device, take.share, take.memory});
+  return fits;
+}
+
+// Candidates by the pair that they are in; one in no pair is by itself. In order of the first.
+std::vector<Candidates> by_pair(const NodeRoom& room, const Candidates& fits) {
+  std::vector<Candidates> groups;
+  for (const Candidate& fit : fits) {
+    const std::int32_t pair = room.devices[fit.at].pair;
+    const auto same = [&](const Candidates& group) {
+      return pair >= 0 && room.devices[group.front().at].pair == pair;
+    };
+    const auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end()) {
+      groups.push_back({fit});
+    } else {
+      found->push_back(fit);
     }
-    if (slots.size() == static_cast<std::size_t>(count)) break;
-    slots.clear();
+  }
+  return groups;
+}
+
+void take_first(const Candidates& from, std::size_t count, Candidates& out) {
+  out.insert(out.end(), from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+// All in one pair: the smallest that has enough.
+Candidates within_pair(const NodeRoom& room, const Candidates& fits, std::size_t count) {
+  const Candidates* best = nullptr;
+  const auto groups = by_pair(room, fits);
+  for (const Candidates& group : groups) {
+    const bool better = best == nullptr || group.size() < best->size();
+    if (group.size() >= count && better) best = &group;
+  }
+  Candidates chosen;
+  if (best != nullptr) take_first(*best, count, chosen);
+  return chosen;
+}
+
+// Of devices that are equal otherwise: pairs that are taken as a whole, the largest first, and
+// only then a part of one.
+void take_pairs(const NodeRoom& room, const Candidates& fits, std::size_t count, Candidates& out) {
+  auto groups = by_pair(room, fits);
+  while (count > 0) {
+    auto best = groups.end();
+    for (auto at = groups.begin(); at != groups.end(); ++at) {
+      if (at->empty()) continue;
+      const bool is_first = best == groups.end();
+      const bool fits_in = at->size() <= count;
+      const bool best_fits_in = !is_first && best->size() <= count;
+      const bool better = fits_in ? !best_fits_in || at->size() > best->size()
+                                  : !best_fits_in && !is_first && at->size() < best->size();
+      if (is_first || better) best = at;
+    }
+    const std::size_t taken = std::min(count, best->size());
+    take_first(*best, taken, out);
+    best->clear();
+    count -= taken;
+  }
+}
+
+// Stage by stage; in the last one there is a choice.
+Candidates few_links_broken(const NodeRoom& room, const Candidates& fits, std::size_t count) {
+  Candidates chosen;
+  for (auto begin = fits.begin(); begin != fits.end() && chosen.size() < count;) {
+    const auto end = std::find_if(begin, fits.end(),
+                                  [&](const Candidate& c) { return c.stage != begin->stage; });
+    const Candidates stage(begin, end);
+    take_pairs(room, stage, std::min(count - chosen.size(), stage.size()), chosen);
+    begin = end;
+  }
+  return chosen;
+}
+
+Candidates choose(const NodeRoom& room, const Shape& shape, const Candidates& fits,
+                  std::size_t count) {
+  if (fits.size() < count) return {};
+  const Cell within = shape.request.near.within;
+  if (within == Cell::device && count > 1) return {};
+  if (within == Cell::pair) return within_pair(room, fits, count);
+  if (fits.front().share == 0) return few_links_broken(room, fits, count);
+  return {fits.begin(), fits.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+std::vector<Slot> slots_on(const PoolState& state, const NodeRoom& room, const Shape& shape,
+                           const Candidates& chosen) {
+  std::vector<Slot> slots;
+  for (const Candidate& fit : chosen) {
+    const DeviceRoom& device = room.devices[fit.at];
+    Take take = take_of(state, shape.request, device.capacity);
+    if (take.share == whole_device) take.memory = device.memory;
+    slots.push_back({device.device, take.share, take.memory});
   }
   std::sort(slots.begin(), slots.end(),
             [](const Slot& a, const Slot& b) { return a.device < b.device; });
   return slots;
+}
+
+}  // namespace
+
+std::vector<Slot> place_on_node(const PoolState& state, const NodeRoom& room, const Shape& shape,
+                                std::int32_t count, std::uint8_t roles) {
+  if (!room.host.covers(host_part(shape.request, count))) return {};
+  const Candidates fits = candidates(state, room, shape, roles);
+  const auto wanted = static_cast<std::size_t>(count);
+  // All devices of one task are of one model: that of the best candidate which has enough.
+  const auto model_of = [&](const Candidate& fit) {
+    return state.device(room.devices[fit.at].device).model;
+  };
+  std::vector<ModelId> tried;
+  for (std::size_t first = 0; first + wanted <= fits.size(); ++first) {
+    const ModelId model = model_of(fits[first]);
+    if (std::find(tried.begin(), tried.end(), model) != tried.end()) continue;
+    tried.push_back(model);
+    Candidates same;
+    for (std::size_t i = first; i < fits.size(); ++i) {
+      if (model_of(fits[i]) == model) same.push_back(fits[i]);
+    }
+    const Candidates chosen = choose(room, shape, same, wanted);
+    if (!chosen.empty()) return slots_on(state, room, shape, chosen);
+  }
+  return {};
 }
 
 Split split_of(const Request& request, std::int32_t devices_per_node) {

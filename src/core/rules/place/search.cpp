@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/place/gang.h"
 
 namespace neap {
 
@@ -96,7 +97,8 @@ std::vector<Slot> Search::at_stage(ModelId model, std::uint8_t mask, std::uint8_
   const Take take = take_of(state_, shape_.request, m.memory - state_.spec.device_reserve);
   const std::int32_t count = shape_.request.count;
   if (take.share == whole_device) {
-    return count > m.per_node ? gang(model, mask) : on_whole(model, mask, count);
+    if (count > m.per_node) return place_gang(state_, shape_, model, mask, GangParts::whole_nodes);
+    return on_whole(model, mask, count);
   }
   if (m.memory < state_.spec.share_min_memory) return {};
   if (count > 1) return shares_on_node(model, mask);
@@ -110,6 +112,24 @@ std::vector<Slot> Search::at_stage(ModelId model, std::uint8_t mask, std::uint8_
   return {};
 }
 
+namespace {
+// A gang whose parts differ, where equal ones are not to be had in any stage.
+std::vector<Slot> find_uneven(const PoolState& state, const Shape& shape,
+                              const std::vector<std::uint8_t>& stages,
+                              const std::vector<ModelId>& models) {
+  for (const std::uint8_t mask : stages) {
+    for (const ModelId id : models) {
+      const ModelState& model = state.models[id.value];
+      const Take take = take_of(state, shape.request, model.memory - state.spec.device_reserve);
+      if (shape.request.count <= model.per_node || take.share < whole_device) continue;
+      auto slots = place_gang(state, shape, id, mask, GangParts::uneven);
+      if (!slots.empty()) return slots;
+    }
+  }
+  return {};
+}
+}  // namespace
+
 std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
                              const std::vector<std::uint8_t>& stages) {
   const auto models = allowed_models(state, shape);
@@ -122,7 +142,7 @@ std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
     }
     before = mask;
   }
-  return {};
+  return find_uneven(state, shape, stages, models);
 }
 
 Placement place(const PoolState& state, const Shape& shape) {

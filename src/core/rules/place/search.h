@@ -37,7 +37,6 @@ class Search {
   [[nodiscard]] std::vector<Slot> share_on_partial(ModelId model, Role role, Take take);
   [[nodiscard]] std::vector<Slot> on_whole(ModelId model, std::uint8_t mask, std::int32_t count);
   [[nodiscard]] std::vector<Slot> shares_on_node(ModelId model, std::uint8_t mask);
-  [[nodiscard]] std::vector<Slot> gang(ModelId model, std::uint8_t mask);
 
   // Training fills from the first node, inference from the last, so that they meet late.
   [[nodiscard]] bool from_last() const { return shape_.purpose == Purpose::inference; }
