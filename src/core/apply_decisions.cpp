@@ -21,6 +21,7 @@ class DecisionApplier {
     task.dedicated = d.dedicated;
     task.releasable = d.releasable;
     task.shape = intern_shape(state_, shape_of(task));
+    note_arrival(state_, task.spec.request);
     refresh_queue(state_, task);
   }
 
@@ -134,6 +135,7 @@ class DecisionApplier {
                     " starts in a row ended unasked; `neap ps --all` shows how";
     }
     task.shape = intern_shape(state_, shape_of(task));
+    note_arrival(state_, task.spec.request);
     service.replicas.push_back(task.id);
     ++service.next_replica;
     service.above_since = service.below_since = Time::never();

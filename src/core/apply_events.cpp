@@ -22,6 +22,7 @@ class EventApplier {
     state_.spec = e.spec;
     state_.configured = true;
     index_.victims.touch_all();
+    index_.placement.reset();  // what devices may give depends on the specification
     index_.agenda.roles = true;
     mark_waiting(state_);
     for (const ServiceState& service : state_.services) {
@@ -259,6 +260,10 @@ class EventApplier {
       return;
     }
     restart_or_fail(state_, task, "could not be started: " + e.detail);
+  }
+
+  void operator()(const PlacementLearned& e) {
+    state_.basis = {state_.basis.version + 1, e.seen, e.kinds, e.table};
   }
 
   void operator()(const TaskExited& e) {

@@ -1,6 +1,7 @@
 #include "core/apply_parts.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/model/check.h"
 
@@ -205,6 +206,14 @@ TaskState* find_by_allocation(PoolState& state, AllocationId allocation) {
   const auto found = state.index->allocations.find(allocation);
   if (found == state.index->allocations.end()) return nullptr;
   return state.tasks.find(found->second);
+}
+
+void note_arrival(PoolState& state, const Request& request) {
+  note_demand(state.demand, request);
+  // Before a table is learned, each time the demand seen has doubled.
+  const auto seen = static_cast<std::uint64_t>(state.demand.seen);
+  if (!state.basis.table.empty() || !std::has_single_bit(seen)) return;
+  state.basis = {state.basis.version + 1, state.demand.seen, state.demand.kinds, {}};
 }
 
 }  // namespace neap

@@ -32,6 +32,8 @@ void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans);
 NodeId add_node(PoolState& state, const NodeSpec& spec);
 // A new task of this spec, in phase waiting.
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
+// A task was admitted: placement takes notice of what is asked for.
+void note_arrival(PoolState& state, const Request& request);
 // A failed start or crash: waits out a growing pause, or fails for good.
 void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail);
 [[nodiscard]] std::optional<TierId> find_tier(const PoolSpec& spec, std::string_view name);

@@ -4,6 +4,7 @@
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/rules/admit.h"
+#include "core/rules/place/leftover_table.h"
 
 namespace neap {
 
@@ -119,6 +120,15 @@ class EventChecker {
   Result<void> operator()(const PauseRequested&) const { return {}; }
   Result<void> operator()(const ResumeRequested&) const { return {}; }
   Result<void> operator()(const TimerFired&) const { return {}; }
+  Result<void> operator()(const PlacementLearned& e) const {
+    if (e.kinds.size() > most_demand_kinds || e.seen > state_.demand.seen) {
+      return refuse(ErrorCode::invalid_argument, "the demand is not one that was seen", "kinds");
+    }
+    if (!leftover::is_table(e.table)) {
+      return refuse(ErrorCode::invalid_argument, "no table of expected leftovers", "table");
+    }
+    return {};
+  }
   Result<void> operator()(const RequestsServed& e) const { return live(e.allocation).map(ignore); }
 
   template <class Report>

@@ -114,6 +114,11 @@ class Narrator {
   }
   void operator()(const StartFailed& e) { report(e, "could not be started: " + e.detail); }
 
+  void operator()(const PlacementLearned& e) {
+    say("placement learned from " + std::to_string(e.seen) + " tasks of " +
+        std::to_string(e.kinds.size()) + " kinds");
+  }
+
   void operator()(const TaskAdmitted& d) {
     task(d.task);
     say(d.dedicated    ? "admitted to the dedicated partition"

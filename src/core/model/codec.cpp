@@ -19,7 +19,8 @@ constexpr std::array event_names{"PoolConfigured",      "NodeJoined",
                                  "ContractGreeting",    "StepsReported",
                                  "RequestsServed",      "CheckpointDurable",
                                  "YieldAcknowledged",   "ContractBroken",
-                                 "TaskExited",          "StartFailed"};
+                                 "TaskExited",          "StartFailed",
+                                 "PlacementLearned"};
 static_assert(event_names.size() == std::variant_size_v<Event>);
 
 constexpr std::array decision_names{

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/model/demand.h"
 #include "core/model/spec.h"
 #include "core/model/units.h"
 
@@ -147,13 +148,20 @@ struct StartFailed {
   std::string detail;
 };
 
+// A table that was learned, beside the loop, from the demand as it was at `seen`.
+struct PlacementLearned {
+  std::int64_t seen = 0;
+  std::vector<DemandCount> kinds;
+  std::vector<std::int32_t> table;  // as in PlacementBasis
+};
+
 using Event =
     std::variant<PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
                  ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested, ServiceSubmitted,
                  ServiceRemoveRequested, ServiceScaled, ServiceMeasured, PauseRequested,
                  ResumeRequested, TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy,
                  ContractGreeting, StepsReported, RequestsServed, CheckpointDurable,
-                 YieldAcknowledged, ContractBroken, TaskExited, StartFailed>;
+                 YieldAcknowledged, ContractBroken, TaskExited, StartFailed, PlacementLearned>;
 
 // ---- decisions -----------------------------------------------------------------------------
 

@@ -126,6 +126,7 @@ void refresh_device(PoolState& state, DeviceId id) {
   PoolIndex::DeviceKey& old = index.device_keys[id.value];
   const PoolIndex::DeviceKey now = key_of(state, device);
   index.victims.touch(device.node);
+  index.placement_touched.insert(device.node.value);
   if (refresh_host(state, device.node)) mark_waiting(state);
   if (now == old) return;
   const int opened = (now.is_open() ? 1 : 0) - (old.is_open() ? 1 : 0);

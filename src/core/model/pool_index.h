@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -20,6 +21,8 @@
 #include "core/model/victim_bounds.h"
 
 namespace neap {
+
+class PlacementIndex;  // core/rules/place/placement_index.h
 
 inline constexpr std::size_t role_count = 4;
 // The sets of roles that a search may span (rules/place.h), as masks of 1 << role.
@@ -92,6 +95,8 @@ struct PoolIndex {
   std::set<std::pair<Time, TaskId>> ended;               // oldest first
   std::map<std::tuple<TierId, std::uint8_t>, std::uint32_t> running_by_tier;  // (tier, purpose)
   VictimBounds victims;
+  IdSet placement_touched;  // nodes of which `placement` has not seen the last change
+  std::shared_ptr<PlacementIndex> placement;
   std::int64_t settle_allowance = 0;  // see settle_victim_bounds()
 
   // What changed since decide() last looked. Everything is marked after a rebuild.

@@ -32,6 +32,8 @@ PoolState::PoolState(const PoolState& other)
       pause(other.pause),
       conditions(other.conditions),
       next_allocation(other.next_allocation),
+      demand(other.demand),
+      basis(other.basis),
       guard_retry_at(other.guard_retry_at) {
   rebuild_index(*this);
 }
@@ -217,6 +219,13 @@ std::string_view name_of(Purpose purpose) {
   return names[static_cast<std::size_t>(purpose)];
 }
 
+bool learning_is_due(const PoolState& state) {
+  const std::int64_t seen = state.demand.seen;
+  const std::int64_t known = state.basis.table.empty() ? 0 : state.basis.seen;
+  return seen >= demand_to_learn_from &&
+         seen >= std::min(2 * known, known + demand_to_learn_again) && seen > known;
+}
+
 // ---- snapshots and the hash ------------------------------------------------------------------
 
 namespace {
@@ -224,9 +233,9 @@ namespace {
 // The scalar and short parts, in one list for the codec; tasks, maps and plans follow by hand.
 template <class Visitor, class State>
 void visit_scalars(Visitor& visitor, State& self){
-    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, racks) NEAP_ROW(models)
-        NEAP_ROW(services, shapes, wait_codes, preempt_retry_at, pause, next_allocation,
-                 guard_retry_at)}
+    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, racks)
+        NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
+            NEAP_ROW(next_allocation, demand, basis, guard_retry_at)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

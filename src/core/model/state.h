@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/model/demand.h"
 #include "core/model/events.h"
 #include "core/model/fields.h"
 #include "core/model/result.h"
@@ -259,6 +260,8 @@ struct PoolState {
   Pause pause;
   std::map<std::string, std::string> conditions;  // active ones, with their detail
   std::uint64_t next_allocation = 0;
+  DemandBook demand;
+  PlacementBasis basis;
   Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
 
   std::unique_ptr<PoolIndex> index;
@@ -272,6 +275,8 @@ struct PoolState {
 
 // A device that takes new tenants: healthy, not excluded, on a node that is up and reachable.
 [[nodiscard]] bool is_usable(const PoolState& state, const DeviceState& device);
+// Whether a table of placement should be learned from the demand as it is now.
+[[nodiscard]] bool learning_is_due(const PoolState& state);
 // Free for anyone: capacity - used - held. What a plan claimed is not free for others; what its
 // victims release beyond the claim is, once they are gone.
 [[nodiscard]] MilliGpu free_share(const DeviceState& device);
@@ -318,6 +323,8 @@ NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_sin
 NEAP_ROW(below_since, in_use, failures)
 NEAP_FIELDS_END
 NEAP_FIELDS(Plan, task, slots, victims, made, needed_by)
+NEAP_FIELDS(DemandBook, kinds, seen)
+NEAP_FIELDS(PlacementBasis, version, seen, kinds, table)
 NEAP_FIELDS(Pause, active, by, why, since)
 
 }  // namespace neap

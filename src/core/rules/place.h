@@ -51,6 +51,9 @@ struct Take {
 };
 [[nodiscard]] Take take_of(const PoolState& state, const Request& request, MiB capacity);
 
+// True if this device alone could serve one device's part of the request.
+[[nodiscard]] bool serves(const PoolState& state, const DeviceRoom& device, const Shape& shape);
+
 // `count` devices of this node for one task; empty when they, or its part of the host, are not
 // there. Devices of roles in `roles` only, in order of role stage. Shares: beside the same weights
 // first, then the fullest. Whole devices: linked ones together, and few links broken.

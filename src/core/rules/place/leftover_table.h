@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "core/rules/place/supply.h"
 
@@ -46,5 +48,10 @@ struct LeftoverTable {
   // Expected leftover in 1/10000 milli, by row and step.
   std::array<std::array<std::int32_t, idle_steps>, core_rows> values{};
 };
+
+// The same row by row, as the state keeps it. Values are 0 to a whole device.
+[[nodiscard]] bool is_table(std::span<const std::int32_t> values);
+[[nodiscard]] LeftoverTable table_of(std::span<const std::int32_t> values);  // of a table
+[[nodiscard]] std::vector<std::int32_t> values_of(const LeftoverTable& table);
 
 }  // namespace neap::leftover

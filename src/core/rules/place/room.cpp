@@ -81,6 +81,13 @@ void take_away(const PoolState& state, const TaskState& tenant, const Shape& sha
   }
 }
 
+bool serves(const PoolState& state, const DeviceRoom& device, const Shape& shape) {
+  if (!device.allowed || device.strangers > 0) return false;
+  const Take take = take_of(state, shape.request, device.capacity);
+  if (device.share < take.share || device.memory < take.memory) return false;
+  return take.share == whole_device || device.capacity >= state.spec.share_min_memory;
+}
+
 namespace {
 
 struct Candidate {
@@ -100,10 +107,8 @@ Candidates candidates(const PoolState& state, const NodeRoom& room, const Shape&
   fits.reserve(room.devices.size());
   for (std::size_t i = 0; i < room.devices.size(); ++i) {
     const DeviceRoom& device = room.devices[i];
-    if (!device.allowed || (roles & role_bit(device.role)) == 0 || device.strangers > 0) continue;
+    if ((roles & role_bit(device.role)) == 0 || !serves(state, device, shape)) continue;
     const Take take = take_of(state, shape.request, device.capacity);
-    if (device.share < take.share || device.memory < take.memory) continue;
-    if (take.share < whole_device && device.capacity < state.spec.share_min_memory) continue;
     int stage = 0;
     while ((stages[static_cast<std::size_t>(stage)] & role_bit(device.role)) == 0) ++stage;
     const bool whole = take.share == whole_device;

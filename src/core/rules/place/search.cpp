@@ -1,9 +1,11 @@
 #include "core/rules/place/search.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/model/pool_index.h"
 #include "core/rules/place/gang.h"
+#include "core/rules/place/placement_index.h"
 
 namespace neap {
 
@@ -19,7 +21,6 @@ std::vector<ModelId> allowed_models(const PoolState& state, const Shape& shape) 
     }
     out.push_back(ModelId(m));
   }
-  // Whole devices: the smallest that serves. Shares: the largest, which mixes best (A7).
   const bool shared = request.share < whole_device;
   std::stable_sort(out.begin(), out.end(), [&](ModelId a, ModelId b) {
     const MiB x = state.models[a.value].memory;
@@ -28,14 +29,6 @@ std::vector<ModelId> allowed_models(const PoolState& state, const Shape& shape) 
   });
   return out;
 }
-
-namespace {
-// Nodes whose proposal the predicate refused (foreign memory, other trust domains) are passed
-// over; after so many the search gives up for now and says that the shape does not fit.
-constexpr int most_refused = 64;
-}  // namespace
-
-bool Search::gives_up() const { return refused_ >= most_refused; }
 
 std::optional<std::uint32_t> Search::first_of(const IdSet& set) const {
   return from_last() ? set.last() : set.first();
@@ -46,67 +39,138 @@ std::optional<std::uint32_t> Search::next_of(const IdSet& set, std::uint32_t at)
   return at == 0 ? std::nullopt : set.at_or_before(at - 1);
 }
 
-// Asks the predicate about one node that the index proposed.
-std::vector<Slot> Search::ask(NodeId node, ModelId model, std::int32_t count, std::uint8_t roles) {
+bool Search::is_share(ModelId model) const {
+  const MiB capacity = state_.models[model.value].memory - state_.spec.device_reserve;
+  return take_of(state_, shape_.request, capacity).share < whole_device;
+}
+
+// Models in the order in which they are tried. Those whose memory is of one power of two are
+// searched together, and so are all of them for whole devices once prices are known: what they
+// are worth decides then.
+std::vector<std::vector<ModelId>> Search::alike() const {
+  std::vector<std::vector<ModelId>> classes;
+  const bool priced = !state_.basis.table.empty();
+  int last = -1;
+  for (const ModelId model : allowed_models(state_, shape_)) {
+    const auto memory = static_cast<std::uint64_t>(state_.models[model.value].memory.value);
+    const bool shared = is_share(model);
+    const auto size = static_cast<int>(std::bit_width(memory));
+    const int kind = shared ? size : priced ? 100 : 101 + size;
+    if (kind != last) classes.emplace_back();
+    classes.back().push_back(model);
+    last = kind;
+  }
+  return classes;
+}
+
+// Asks the predicate about one node.
+std::vector<Slot> Search::ask(NodeId node, ModelId model, std::int32_t count,
+                              std::uint8_t roles) const {
   NodeRoom room = room_of(state_, node, shape_);
   for (DeviceRoom& device : room.devices) {
     device.allowed = device.allowed && state_.device(device.device).model == model;
   }
-  std::vector<Slot> slots = place_on_node(state_, room, shape_, count, roles);
-  if (slots.empty()) ++refused_;
-  return slots;
+  return place_on_node(state_, room, shape_, count, roles);
 }
 
-// The fullest device with room for this share, of one role.
-std::vector<Slot> Search::share_on_partial(ModelId model, Role role, Take take) {
-  const auto& by_share = state_.index->models[model.value].partial[static_cast<std::size_t>(role)];
-  for (auto bucket = by_share.lower_bound(take.share.value); bucket != by_share.end(); ++bucket) {
-    for (auto at = bucket->second.lower_bound({take.memory.value, 0});
-         at != bucket->second.end() && !gives_up(); ++at) {
-      const NodeId node = state_.device(DeviceId(at->second)).node;
-      auto slots = ask(node, model, 1, role_bit(role));
+// The node with the best score of those on which the predicate places the request.
+std::vector<Slot> Search::on_best_ranked(const std::vector<ModelId>& models, std::uint8_t mask) {
+  PlacementIndex& index = placement_index(state_);
+  GroupDemand wanted;
+  for (const ModelId model : models) wanted.demand.models |= std::uint64_t{1} << model.value;
+  const bool shared = is_share(models.front());
+  wanted.demand.count = shape_.request.count;
+  wanted.demand.each =
+      static_cast<std::int32_t>((shared ? shape_.request.share : whole_device).value);
+  wanted.demand.cpu =
+      static_cast<std::int32_t>(std::min<std::int64_t>(shape_.request.cpu_milli, 1'000'000'000));
+  wanted.demand.roles = mask;
+  if (shared) wanted.memory = shape_.request.memory;
+  wanted.equals = from_last() ? leftover::Equals::last : leftover::Equals::first;
+
+  std::vector<Slot> slots;
+  const auto accept = [&](std::uint32_t g) {
+    const DeviceGroup& group = index.group(g);
+    slots = ask(group.node, group.model, shape_.request.count, mask);
+    return !slots.empty();
+  };
+  const auto best = index.best(wanted, accept);
+  if (!best) return {};
+  const DeviceGroup& group = index.group(*best);
+  const bool linked = shape_.request.count > 1 && shape_.request.near.within == Cell::pair;
+  if (!shared || linked) return ask(group.node, group.model, shape_.request.count, mask);
+  // Which of its devices is best is a matter of the score too.
+  NodeRoom room = room_of(state_, group.node, shape_);
+  leftover::DeviceMask allowed = 0;
+  for (std::size_t i = 0; i < group.count; ++i) {
+    const DeviceRoom& device = room.devices[group.device[i]];
+    const bool will_do = (mask & role_bit(device.role)) != 0 && serves(state_, device, shape_);
+    allowed |= will_do ? 1U << i : 0U;
+  }
+  const leftover::DeviceMask chosen = index.devices(*best, wanted.demand, allowed);
+  for (std::size_t i = 0; i < room.devices.size(); ++i) room.devices[i].allowed = false;
+  for (std::size_t i = 0; i < group.count; ++i) {
+    if ((chosen >> i & 1U) != 0) room.devices[group.device[i]].allowed = true;
+  }
+  return place_on_node(state_, room, shape_, shape_.request.count, mask);
+}
+
+// Nodes with more devices than scores can tell apart: the fullest that has room.
+std::vector<Slot> Search::on_unranked(ModelId model, std::uint8_t mask) {
+  std::vector<Slot> slots;
+  if (is_share(model)) {
+    for (std::size_t r = 0; r < role_count && shape_.request.count == 1; ++r) {
+      if ((mask & (1U << r)) == 0) continue;
+      const auto& by_share = state_.index->models[model.value].partial[r];
+      for (auto bucket = by_share.lower_bound(shape_.request.share.value);
+           bucket != by_share.end() && slots.empty(); ++bucket) {
+        for (auto at = bucket->second.lower_bound({shape_.request.memory.value, 0});
+             at != bucket->second.end() && slots.empty(); ++at) {
+          slots = ask(state_.device(DeviceId(at->second)).node, model, 1, role_bit(Role(r)));
+        }
+      }
       if (!slots.empty()) return slots;
     }
   }
-  return {};
-}
-
-// On the node with the fewest wholly free devices that are enough.
-std::vector<Slot> Search::on_whole(ModelId model, std::uint8_t mask, std::int32_t count) {
   const auto& buckets = state_.index->models[model.value].whole[mask_slot(mask)];
-  for (auto f = static_cast<std::size_t>(count); f < buckets.size(); ++f) {
-    for (auto node = first_of(buckets[f]); node && !gives_up(); node = next_of(buckets[f], *node)) {
-      auto slots = ask(NodeId(*node), model, count, mask);
+  const bool several = is_share(model) && shape_.request.count > 1;
+  for (auto f = static_cast<std::size_t>(several ? 0 : shape_.request.count); f < buckets.size();
+       ++f) {
+    for (auto node = first_of(buckets[f]); node; node = next_of(buckets[f], *node)) {
+      slots = ask(NodeId(*node), model, shape_.request.count, mask);
       if (!slots.empty()) return slots;
     }
   }
   return {};
 }
 
-// Several shares of one node: rare, and the index has no answer, so all nodes are asked.
-std::vector<Slot> Search::shares_on_node(ModelId model, std::uint8_t mask) {
-  for (std::uint32_t n = 0; n < state_.nodes.size(); ++n) {
-    auto slots = ask(NodeId(n), model, shape_.request.count, mask);
+std::vector<Slot> Search::on_any(const std::vector<ModelId>& models, std::uint8_t mask) {
+  std::vector<ModelId> ranked;
+  PlacementIndex& index = placement_index(state_);
+  for (const ModelId model : models) {
+    const ModelState& m = state_.models[model.value];
+    if (shape_.request.count <= m.per_node && index.ranks(model)) ranked.push_back(model);
+  }
+  if (!ranked.empty()) {
+    auto slots = on_best_ranked(ranked, mask);
+    if (!slots.empty()) return slots;
+  }
+  for (const ModelId model : models) {
+    const ModelState& m = state_.models[model.value];
+    std::vector<Slot> slots;
+    if (shape_.request.count > m.per_node) {
+      if (!is_share(model)) slots = place_gang(state_, shape_, model, mask, GangParts::whole_nodes);
+    } else if (!index.ranks(model)) {
+      slots = on_unranked(model, mask);
+    }
     if (!slots.empty()) return slots;
   }
   return {};
 }
 
-std::vector<Slot> Search::at_stage(ModelId model, std::uint8_t mask, std::uint8_t new_roles) {
-  const ModelState& m = state_.models[model.value];
-  const Take take = take_of(state_, shape_.request, m.memory - state_.spec.device_reserve);
-  const std::int32_t count = shape_.request.count;
-  if (take.share == whole_device) {
-    if (count > m.per_node) return place_gang(state_, shape_, model, mask, GangParts::whole_nodes);
-    return on_whole(model, mask, count);
-  }
-  if (m.memory < state_.spec.share_min_memory) return {};
-  if (count > 1) return shares_on_node(model, mask);
-  for (std::size_t r = 0; r < role_count; ++r) {
-    const Role role = static_cast<Role>(r);
-    if ((new_roles & role_bit(role)) == 0) continue;
-    auto slots = share_on_partial(model, role, take);
-    if (slots.empty()) slots = on_whole(model, new_roles, 1);
+std::vector<Slot> Search::at_stage(std::uint8_t mask) {
+  for (const std::vector<ModelId>& models : alike()) {
+    auto slots = on_any(models, mask);
     if (!slots.empty()) return slots;
   }
   return {};
@@ -115,10 +179,9 @@ std::vector<Slot> Search::at_stage(ModelId model, std::uint8_t mask, std::uint8_
 namespace {
 // A gang whose parts differ, where equal ones are not to be had in any stage.
 std::vector<Slot> find_uneven(const PoolState& state, const Shape& shape,
-                              const std::vector<std::uint8_t>& stages,
-                              const std::vector<ModelId>& models) {
+                              const std::vector<std::uint8_t>& stages) {
   for (const std::uint8_t mask : stages) {
-    for (const ModelId id : models) {
+    for (const ModelId id : allowed_models(state, shape)) {
       const ModelState& model = state.models[id.value];
       const Take take = take_of(state, shape.request, model.memory - state.spec.device_reserve);
       if (shape.request.count <= model.per_node || take.share < whole_device) continue;
@@ -132,17 +195,11 @@ std::vector<Slot> find_uneven(const PoolState& state, const Shape& shape,
 
 std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
                              const std::vector<std::uint8_t>& stages) {
-  const auto models = allowed_models(state, shape);
-  std::uint8_t before = 0;
   for (const std::uint8_t mask : stages) {
-    for (const ModelId model : models) {
-      auto slots =
-          Search(state, shape).at_stage(model, mask, static_cast<std::uint8_t>(mask & ~before));
-      if (!slots.empty()) return slots;
-    }
-    before = mask;
+    auto slots = Search(state, shape).at_stage(mask);
+    if (!slots.empty()) return slots;
   }
-  return find_uneven(state, shape, stages, models);
+  return find_uneven(state, shape, stages);
 }
 
 Placement place(const PoolState& state, const Shape& shape) {

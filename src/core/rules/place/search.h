@@ -10,7 +10,8 @@
 
 namespace neap {
 
-// Models that a shape may use, in the order in which they are tried.
+// Models that a shape may use, by memory: shares go to the largest, which mix best (A7), whole
+// devices are taken from the smallest that serve.
 [[nodiscard]] std::vector<ModelId> allowed_models(const PoolState& state, const Shape& shape);
 
 // Slots in the first of these stages that has room; empty: in none.
@@ -25,18 +26,18 @@ class Search {
  public:
   Search(const PoolState& state, const Shape& shape) : state_(state), shape_(shape) {}
 
-  // On devices of one model and of the roles in `mask`; `new_roles` are those of them that
-  // earlier stages had not.
-  [[nodiscard]] std::vector<Slot> at_stage(ModelId model, std::uint8_t mask,
-                                           std::uint8_t new_roles);
+  // On devices of the roles in `mask`.
+  [[nodiscard]] std::vector<Slot> at_stage(std::uint8_t mask);
 
  private:
+  [[nodiscard]] bool is_share(ModelId model) const;
+  [[nodiscard]] std::vector<std::vector<ModelId>> alike() const;
+  [[nodiscard]] std::vector<Slot> on_any(const std::vector<ModelId>& models, std::uint8_t mask);
+  [[nodiscard]] std::vector<Slot> on_best_ranked(const std::vector<ModelId>& models,
+                                                 std::uint8_t mask);
+  [[nodiscard]] std::vector<Slot> on_unranked(ModelId model, std::uint8_t mask);
   [[nodiscard]] std::vector<Slot> ask(NodeId node, ModelId model, std::int32_t count,
-                                      std::uint8_t roles);
-  [[nodiscard]] bool gives_up() const;
-  [[nodiscard]] std::vector<Slot> share_on_partial(ModelId model, Role role, Take take);
-  [[nodiscard]] std::vector<Slot> on_whole(ModelId model, std::uint8_t mask, std::int32_t count);
-  [[nodiscard]] std::vector<Slot> shares_on_node(ModelId model, std::uint8_t mask);
+                                      std::uint8_t roles) const;
 
   // Training fills from the first node, inference from the last, so that they meet late.
   [[nodiscard]] bool from_last() const { return shape_.purpose == Purpose::inference; }
@@ -45,7 +46,6 @@ class Search {
 
   const PoolState& state_;
   const Shape& shape_;
-  int refused_ = 0;
 };
 
 }  // namespace neap
