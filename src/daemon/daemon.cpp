@@ -27,6 +27,7 @@
 #include "daemon/forward_clock.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/placement_learner.h"
 #include "daemon/recovery.h"
 #include "daemon/service_router.h"
 #include "daemon/state_dir.h"
@@ -226,6 +227,7 @@ class Daemon {
     outlet.acknowledge = [this](const ReportStamp& stamp) { backend_->acknowledge(stamp); };
     outlet.publish = [this](const PoolState& state, const Record& record) {
       if (router_) router_->note(state, record);
+      learner_.note(state);
       const api::EventRow row = view_event(state, record);
       hub_.push(std::span(&row, 1));
     };
@@ -364,6 +366,8 @@ class Daemon {
   PoolState before_;
   api::EventHub hub_;
   std::unique_ptr<Loop> loop_;
+  // Ends before the loop, to which it posts.
+  PlacementLearner learner_{[this](Event event) { loop_->post(std::move(event)); }};
   std::unique_ptr<local::LocalBackend> backend_;
   std::unique_ptr<ServiceRouter> router_;
   std::unique_ptr<gateway::Gateway> gateway_;

@@ -37,9 +37,10 @@ std::int32_t cpu_left(const NodeState& node) {
 
 }  // namespace
 
-std::vector<leftover::TaskKind> task_kinds(const PoolState& state) {
+std::vector<leftover::TaskKind> task_kinds(const PoolState& state,
+                                           const std::vector<DemandCount>& demand_seen) {
   std::vector<leftover::TaskKind> kinds;
-  for (const DemandCount& count : state.basis.kinds) {
+  for (const DemandCount& count : demand_seen) {
     const DemandKind& kind = count.kind;
     leftover::Demand demand;
     std::int32_t per_node = 0;
@@ -64,6 +65,34 @@ std::vector<leftover::TaskKind> task_kinds(const PoolState& state) {
     kinds.push_back({demand, count.tasks * parts});
   }
   return kinds;
+}
+
+std::vector<Supply> empty_supplies(const PoolState& state) {
+  std::vector<Supply> supplies;
+  for (const NodeState& node : state.nodes) {
+    std::map<std::uint16_t, Supply> by_model;
+    for (std::int32_t i = 0; i < node.count; ++i) {
+      const DeviceState& device = state.devices[node.first.value + static_cast<std::uint32_t>(i)];
+      Supply& supply = by_model[device.model.value];
+      if (supply.devices == 0) supply.idle.fill(0);
+      if (supply.devices < leftover::most_devices) supply.idle[supply.devices] = leftover::whole;
+      ++supply.devices;
+    }
+    for (auto& [model, supply] : by_model) {
+      if (supply.devices > leftover::most_devices || model >= leftover::most_models) continue;
+      supply.model = static_cast<std::uint8_t>(model);
+      supply.unused = static_cast<std::uint16_t>((1U << supply.devices) - 1);
+      supply.by_role[0] = supply.unused;
+      supply.free = supply.devices * leftover::whole;
+      supply.cpu =
+          node.cpu_milli == 0
+              ? ample_cpu
+              : static_cast<std::int32_t>(std::min<std::int64_t>(node.cpu_milli, ample_cpu));
+      supply.memory = ample_memory;
+      supplies.push_back(supply);
+    }
+  }
+  return supplies;
 }
 
 PlacementIndex::PlacementIndex()
@@ -128,7 +157,7 @@ void PlacementIndex::add_groups(const PoolState& state) {
 void PlacementIndex::new_scores(const PoolState& state) {
   models_ = state.models.size();
   basis_ = state.basis.version;
-  const std::vector<leftover::TaskKind> kinds = task_kinds(state);
+  const std::vector<leftover::TaskKind> kinds = task_kinds(state, state.basis.kinds);
   if (state.basis.table.empty()) {
     scores_.emplace<leftover::Fragments>(kinds);
   } else {

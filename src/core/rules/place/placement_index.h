@@ -104,6 +104,9 @@ class PlacementIndex {
 // The state's own, made when it is first asked for and up to date.
 [[nodiscard]] PlacementIndex& placement_index(const PoolState& state);
 // Kinds of tasks as scores know them: gangs as the whole nodes that they need.
-[[nodiscard]] std::vector<leftover::TaskKind> task_kinds(const PoolState& state);
+[[nodiscard]] std::vector<leftover::TaskKind> task_kinds(const PoolState& state,
+                                                         const std::vector<DemandCount>& demand);
+// What the groups would have if nothing ran. Those of nodes that are not ranked are left out.
+[[nodiscard]] std::vector<leftover::Supply> empty_supplies(const PoolState& state);
 
 }  // namespace neap

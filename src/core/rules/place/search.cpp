@@ -5,6 +5,7 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/place/gang.h"
+#include "core/rules/place/nearness.h"
 #include "core/rules/place/placement_index.h"
 
 namespace neap {
@@ -169,6 +170,12 @@ std::vector<Slot> Search::on_any(const std::vector<ModelId>& models, std::uint8_
 }
 
 std::vector<Slot> Search::at_stage(std::uint8_t mask) {
+  for (const NodeId node : preferred_nodes(state_, shape_)) {
+    for (const ModelId model : allowed_models(state_, shape_)) {
+      auto slots = ask(node, model, shape_.request.count, mask);
+      if (!slots.empty()) return slots;
+    }
+  }
   for (const std::vector<ModelId>& models : alike()) {
     auto slots = on_any(models, mask);
     if (!slots.empty()) return slots;

@@ -1,0 +1,28 @@
+// Learns placement's table from the demand beside the loop, and hands it in as an event.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "core/model/events.h"
+#include "core/model/state.h"
+
+namespace neap::daemon {
+
+class PlacementLearner {
+ public:
+  explicit PlacementLearner(std::function<void(Event)> post) : post_(std::move(post)) {}
+
+  // On the loop's thread, with every record: starts to learn when it is due.
+  void note(const PoolState& state);
+
+ private:
+  std::function<void(Event)> post_;
+  std::atomic<bool> busy_{false};
+  std::int64_t begun_at_ = 0;  // demand seen when the last lesson began
+  std::jthread thread_;
+};
+
+}  // namespace neap::daemon

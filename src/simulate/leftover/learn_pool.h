@@ -1,0 +1,26 @@
+// Learns a pool's table of expected leftovers from what it has been asked for. Takes seconds: on a
+// thread beside the loop, or between two events of a simulation.
+#pragma once
+
+#include <optional>
+
+#include "core/model/events.h"
+#include "core/model/state.h"
+#include "simulate/openb/workload.h"
+
+namespace neap::simulate {
+
+// What there is to learn from; small, whatever the size of the pool.
+struct Lesson {
+  std::int64_t seen = 0;
+  std::vector<DemandCount> kinds;
+  Workload workload;
+};
+
+// Nothing when the pool has no devices that scores can tell apart.
+[[nodiscard]] std::optional<Lesson> lesson_of(const PoolState& state);
+
+// The same lesson gives the same table.
+[[nodiscard]] PlacementLearned learn(const Lesson& lesson);
+
+}  // namespace neap::simulate
