@@ -121,10 +121,10 @@ void compare(const std::string& title, const Workload& workload, const trace::Op
   std::printf("%s: %zu nodes, %zu pods, %zu shapes\n", title.c_str(), workload.nodes.size(),
               order.pods.size(), workload.shapes.size());
   const Cluster cluster = workload.cluster(order.nodes);
-  NeapPolicy for_scan(table, Course::filling, workload, cluster, {});
+  NeapPolicy for_scan(table, Situation{Course::filling}, workload, cluster, {});
   const Times plain = scan(workload, order.pods, cluster, for_scan, every);
   print("plain fgd scan", plain, 0);
-  NeapPolicy neap_policy(table, Course::filling, workload, cluster, {});
+  NeapPolicy neap_policy(table, Situation{Course::filling}, workload, cluster, {});
   const Times neap_times = run(workload, order.pods, cluster, neap_policy);
   print("neap", neap_times, plain.mean_us());
   const auto fgd = make_reference_policy("fgd", workload, cluster, {});
@@ -161,7 +161,8 @@ Workload grown(std::size_t nodes, std::size_t shapes) {
   Workload workload = drawn(nodes, 20'000, shapes);
   for (Node& node : workload.nodes) {
     node.cpu = 96'000;
-    node.devices = node.unused = 8;
+    node.devices = 8;
+    node.unused = node.by_role[0] = 0xff;
     node.free = 8 * whole;
     std::fill_n(node.idle.begin(), 8, static_cast<std::int16_t>(whole));
   }

@@ -1,5 +1,6 @@
 // D8 with departures: waits under neap's own policy against the published ones, the same pods at
 // the same times for each. Takes minutes: NEAP_LONG=1.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -15,17 +16,56 @@
 #include "simulate/leftover/neap_policy.h"
 #include "simulate/openb/departures.h"
 #include "simulate/testing/published.h"
+#include "trace/read_all.h"
 
 namespace neap::simulate {
 namespace {
 
 constexpr int seeds = 10;
-constexpr double lifetimes = 8, warm_up = 2.5;
 
 struct Case {
   std::string trace;
   double load;
+  Lifetimes kind;
 };
+
+// How long each pod of the trace ran.
+std::vector<double> lengths_of(const Published& published, const std::string& trace) {
+  const auto rows = trace::read_file<trace::OpenbPod, trace::OpenbPodReader>(
+      published.folder + "openb_pod_list_" + trace + ".csv");
+  std::vector<double> lengths;
+  for (const trace::OpenbPod& pod : rows.value()) {
+    const std::int64_t length = pod.deleted_s.value_or(1) - pod.created_s.value_or(0);
+    lengths.push_back(static_cast<double>(std::max<std::int64_t>(length, 1)));
+  }
+  return lengths;
+}
+
+struct Setting {
+  Workload workload;
+  LeftoverTable table;
+  std::vector<double> recorded;  // empty: exponential
+  Situation situation;
+  ComingOptions comings;
+  double warm_up = 0;
+};
+
+Setting setting_of(const Published& published, const Case& c) {
+  Setting setting{.workload = published.workload(c.trace)};
+  setting.table = learn_lasting(setting.workload);
+  setting.situation = {Course::lasting,
+                       {static_cast<std::int32_t>(std::lround(c.load * 100)), 100}};
+  if (c.kind == Lifetimes::exponential) {
+    setting.comings = {c.load, 8, c.kind, Start::empty};
+    setting.warm_up = 2.5;
+    return setting;
+  }
+  setting.recorded = lengths_of(published, c.trace);
+  setting.situation.outlook.residual_percent = residual_percent_of(setting.recorded);
+  setting.comings = {c.load, 2, c.kind, Start::balanced};
+  setting.warm_up = 0.5;
+  return setting;
+}
 
 struct Series {
   std::vector<double> waits;
@@ -44,22 +84,23 @@ Cluster cluster_of(const Workload& workload, std::uint64_t seed) {
   return workload.cluster(order);
 }
 
-Series run(const Workload& workload, const LeftoverTable& table, double load,
-           const std::string& name) {
+Series run(const Setting& setting, const std::string& name) {
+  const Workload& workload = setting.workload;
   Series series;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    const auto comings =
-        draw_comings(workload, {}, {load, lifetimes, Lifetimes::exponential, Start::empty, seed});
+    ComingOptions options = setting.comings;
+    options.seed = seed;
+    const auto comings = draw_comings(workload, setting.recorded, options);
     Cluster cluster = cluster_of(workload, seed);
     std::unique_ptr<Policy> policy;
     if (name == "neap") {
-      policy =
-          std::make_unique<NeapPolicy>(table, Course::lasting, workload, cluster, PolicyOptions{});
+      policy = std::make_unique<NeapPolicy>(setting.table, setting.situation, workload, cluster,
+                                            PolicyOptions{});
     } else {
       policy = make_reference_policy(name, workload, cluster, {});
     }
     const WaitingOutcome outcome =
-        run_with_departures(workload, comings, warm_up, cluster, *policy);
+        run_with_departures(workload, comings, setting.warm_up, cluster, *policy);
     series.waits.push_back(outcome.mean_wait);
     series.fragmented += outcome.fragmented / seeds;
     series.never_placed += outcome.never_placed;
@@ -86,18 +127,26 @@ TEST_P(Waits, D8_are_shorter_than_under_the_published_policies) {
   const auto published = Published::here();
   if (!published) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
   if (std::getenv("NEAP_LONG") == nullptr) GTEST_SKIP() << "skipped: NEAP_LONG not set";
-  const auto& [trace, load] = GetParam();
-  const Workload workload = published->workload(trace);
-  const LeftoverTable table = learn_lasting(workload);
-  const Series ours = run(workload, table, load, "neap");
+  const auto& [trace, load, kind] = GetParam();
+  const bool recorded = kind == Lifetimes::recorded;
+  const Setting setting = setting_of(*published, GetParam());
+  const Series ours = run(setting, "neap");
   for (const char* name : {"fgd", "bestfit"}) {
-    const Series theirs = run(workload, table, load, name);
+    const Series theirs = run(setting, name);
     const double upper = upper_end(ours, theirs);
     std::printf(
-        "%s at %.2f: mean wait %.5f lifetimes, %s %.5f, difference below %.5f, "
+        "%s%s at %.2f: mean wait %.5f lifetimes, %s %.5f, difference below %.5f, "
         "fragmented %.4f, %s %.4f\n",
-        trace.c_str(), load, ours.mean(), name, theirs.mean(), upper, ours.fragmented, name,
-        theirs.fragmented);
+        trace.c_str(), recorded ? " own" : "", load, ours.mean(), name, theirs.mean(), upper,
+        ours.fragmented, name, theirs.fragmented);
+    EXPECT_EQ(ours.never_placed, theirs.never_placed);
+    if (recorded) {
+      // Not behind beyond chance. With more asked for than there is, FGD is ahead on one trace:
+      // docs/decisions/0008.
+      const bool known_short = trace == "gpuspec20" && load > 1;
+      EXPECT_TRUE(known_short || upper_end(theirs, ours) >= 0) << name;
+      continue;
+    }
     if (load > 1) {
       // The queue grows for ever: what is served first decides, not what is packed how.
       EXPECT_LT(ours.mean(), theirs.mean() * 1.01) << name;
@@ -107,7 +156,6 @@ TEST_P(Waits, D8_are_shorter_than_under_the_published_policies) {
       // Hardly anybody waits.
       EXPECT_LT(ours.mean(), theirs.mean() + 1e-4) << name;
     }
-    EXPECT_EQ(ours.never_placed, theirs.never_placed);
   }
 }
 
@@ -115,12 +163,18 @@ INSTANTIATE_TEST_SUITE_P(
     Published, Waits, testing::ValuesIn([] {
       std::vector<Case> cases;
       for (const char* trace : {"default", "cpu200", "gpushare60", "multigpu30", "gpuspec20"}) {
-        for (const double load : {0.85, 0.95, 1.05}) cases.push_back({trace, load});
+        for (const double load : {0.85, 0.95, 1.05}) {
+          cases.push_back({trace, load, Lifetimes::exponential});
+          // One trace has no times.
+          if (std::string(trace) != "multigpu30")
+            cases.push_back({trace, load, Lifetimes::recorded});
+        }
       }
       return cases;
     }()),
-    [](const auto& info) {
-      return info.param.trace + "_" + std::to_string(std::lround(info.param.load * 100));
+    [](const auto& chosen) {
+      return chosen.param.trace + "_" + std::to_string(std::lround(chosen.param.load * 100)) +
+             (chosen.param.kind == Lifetimes::recorded ? "_own" : "");
     });
 
 }  // namespace

@@ -100,7 +100,7 @@ LeftoverTable best_of(const std::vector<LeftoverTable>& tables, const Workload& 
     double unallocated = 0;
     for (int s = 0; s < streams; ++s) {
       Stream stream(workload, chance);
-      NeapPolicy policy(table, Course::filling, workload, stream.cluster(), {});
+      NeapPolicy policy(table, Situation{Course::filling}, workload, stream.cluster(), {});
       unallocated += stream.run(policy, nullptr);
     }
     if (unallocated >= least) continue;
@@ -124,7 +124,7 @@ LeftoverTable learn_leftover(const Workload& workload, LearnOptions options) {
       if (tables.empty()) {
         policy = make_reference_policy("fgd", workload, stream.cluster(), {});
       } else {
-        policy = std::make_unique<NeapPolicy>(tables.back(), Course::filling, workload,
+        policy = std::make_unique<NeapPolicy>(tables.back(), Situation{Course::filling}, workload,
                                               stream.cluster(), PolicyOptions{});
       }
       stream.run(*policy, &sums);

@@ -96,7 +96,7 @@ LeftoverTable learn_lasting(const Workload& workload, LearnLastingOptions option
     Cluster cluster = workload.cluster(order);
     std::unique_ptr<Policy> policy;
     if (current) {
-      policy = std::make_unique<NeapPolicy>(*current, Course::lasting, workload, cluster,
+      policy = std::make_unique<NeapPolicy>(*current, Situation{Course::lasting}, workload, cluster,
                                             PolicyOptions{});
     } else {
       policy = make_reference_policy("fgd", workload, cluster, {});

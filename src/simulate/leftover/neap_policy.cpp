@@ -10,17 +10,18 @@ constexpr std::int64_t refreshes = 200;  // while as much arrives as the cluster
 
 }  // namespace
 
-LeftoverGrader::LeftoverGrader(const LeftoverTable& table, Course course, const Workload& workload,
-                               const Cluster& cluster, std::int64_t arrived)
-    : course_(course),
-      scores_(table, course, workload.kinds(), workload.models.size()),
+LeftoverGrader::LeftoverGrader(const LeftoverTable& table, Situation situation,
+                               const Workload& workload, const Cluster& cluster)
+    : course_(situation.course),
+      scores_(table, course_, workload.kinds(), workload.models.size(), situation.outlook),
       known_(cluster.nodes()),
       capacity_(cluster.capacity()),
-      arrived_(arrived) {
+      arrived_(situation.arrived) {
   for (const Node& node : known_) {
     scores_.count(node, 1);
     potential_.push_back(scores_.potential_of(node));
   }
+  if (course_ == Course::lasting) scores_.begin_lasting();
   refresh_when_due();
 }
 
@@ -46,8 +47,11 @@ void LeftoverGrader::refresh_when_due() {
   const std::int64_t now = arrived_ * refreshes / capacity_;
   if (now == refreshed_) return;
   refreshed_ = now;
-  scores_.refresh(course_ == Course::lasting ? capacity_
-                                             : std::max<std::int64_t>(0, capacity_ - arrived_));
+  if (course_ == Course::lasting) {
+    scores_.refresh_lasting();
+  } else {
+    scores_.refresh(std::max<std::int64_t>(0, capacity_ - arrived_));
+  }
 }
 
 }  // namespace neap::simulate

@@ -16,14 +16,19 @@ using leftover::LeftoverTable;
 
 using leftover::Course;
 
+struct Situation {
+  Course course = Course::filling;
+  leftover::Outlook outlook;
+  std::int64_t arrived = 0;  // milli that have been asked for before
+};
+
 // The core's scores over the experiment's cluster.
 class LeftoverGrader {
  public:
   using Nodes = std::vector<Node>;
 
-  // `arrived` milli have been asked for before.
-  LeftoverGrader(const LeftoverTable& table, Course course, const Workload& workload,
-                 const Cluster& cluster, std::int64_t arrived = 0);
+  LeftoverGrader(const LeftoverTable& table, Situation situation, const Workload& workload,
+                 const Cluster& cluster);
 
   [[nodiscard]] std::optional<Grade> grade(const Node& node, std::uint32_t index,
                                            ShapeRef shape) const;
@@ -38,6 +43,8 @@ class LeftoverGrader {
 
   // A pod has arrived that asks for so much.
   void arrived(std::int64_t milli);
+  void hold(const Demand& demand, int sign) { scores_.hold(demand, sign); }
+  void wait(const Demand& demand, int sign) { scores_.wait(demand, sign); }
 
  private:
   void refresh_when_due();
@@ -53,16 +60,20 @@ class LeftoverGrader {
 
 class NeapPolicy : public ScoredPolicy<LeftoverGrader> {
  public:
-  NeapPolicy(const LeftoverTable& table, Course course, const Workload& workload,
-             const Cluster& cluster, PolicyOptions options, std::int64_t arrived = 0)
-      : ScoredPolicy(LeftoverGrader(table, course, workload, cluster, arrived), workload,
-                     options.ties, options.seed) {}
+  NeapPolicy(const LeftoverTable& table, Situation situation, const Workload& workload,
+             const Cluster& cluster, PolicyOptions options)
+      : ScoredPolicy(LeftoverGrader(table, situation, workload, cluster), workload, options.ties,
+                     options.seed) {}
 
   std::optional<Choice> choose(const Cluster& cluster, const Pod& pod) override {
     std::optional<Choice> choice = ScoredPolicy::choose(cluster, pod);
     grader().arrived(pod.demand.milli());
+    if (choice) grader().hold(pod.demand, 1);
     return choice;
   }
+  void departed(const Pod& pod) override { grader().hold(pod.demand, -1); }
+  void waits(const Pod& pod) override { grader().wait(pod.demand, 1); }
+  void waits_no_longer(const Pod& pod) override { grader().wait(pod.demand, -1); }
 };
 
 }  // namespace neap::simulate

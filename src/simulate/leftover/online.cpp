@@ -11,7 +11,7 @@ namespace {
 
 using leftover::Fragments;
 
-constexpr std::size_t enough_to_learn = 1'000;  // pods
+constexpr std::size_t enough_to_learn = 250;  // pods
 
 // The core's gradient over the experiment's cluster.
 class FragmentsGrader {
@@ -62,8 +62,8 @@ void OnlinePolicy::start_anew(const Cluster& cluster) {
     current_ = std::make_unique<ScoredPolicy<FragmentsGrader>>(FragmentsGrader(seen, cluster), seen,
                                                                options.ties, options.seed);
   } else {
-    current_ = std::make_unique<NeapPolicy>(learn(course_, seen), course_, seen, cluster, options,
-                                            arrived_);
+    current_ = std::make_unique<NeapPolicy>(learn(course_, seen), Situation{course_, {}, arrived_},
+                                            seen, cluster, options);
   }
 }
 

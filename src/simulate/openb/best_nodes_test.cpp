@@ -112,7 +112,7 @@ TEST(BestNodes, D8_equals_a_scan_while_prices_change) {
   }
   for (const Course course : {Course::filling, Course::lasting}) {
     compare(workload, Cluster(workload.nodes),
-            LeftoverGrader(table, course, workload, Cluster(workload.nodes)),
+            LeftoverGrader(table, {course}, workload, Cluster(workload.nodes)),
             [](LeftoverGrader& grader, std::int64_t milli) { grader.arrived(milli / 20); });
   }
 }

@@ -54,6 +54,7 @@ class Run {
         departures_.pop();
         pass_to(departure.at);
         cluster_.remove(pod_of(departure.coming), departure.from);
+        policy_.departed(pod_of(departure.coming));
         changed(departure.from.node);
         place_waiting(departure.from.node);
       }
@@ -75,8 +76,10 @@ class Run {
     const auto waiting = waiting_.find(alike);
     if (waiting != waiting_.end()) {
       waiting->second.push_back(coming);
+      policy_.waits(pod);
     } else if (!place(coming)) {
       waiting_[alike].push_back(coming);
+      policy_.waits(pod);
     }
   }
 
@@ -105,6 +108,7 @@ class Run {
       }
       if (first == waiting_.end()) return;
       NEAP_CHECK(place(first->second.front()));
+      policy_.waits_no_longer(pod_of(first->second.front()));
       first->second.pop_front();
       if (first->second.empty()) waiting_.erase(first);
     }
@@ -200,6 +204,17 @@ std::vector<Coming> draw_comings(const Workload& workload, const std::vector<dou
     comings.push_back({row, at, exponential ? length : recorded[row] / mean_length});
   }
   return comings;
+}
+
+std::int32_t residual_percent_of(const std::vector<double>& recorded) {
+  double sum = 0, squares = 0;
+  for (const double length : recorded) {
+    sum += length;
+    squares += length * length;
+  }
+  const double mean = sum / static_cast<double>(recorded.size());
+  const double residual = squares / static_cast<double>(recorded.size()) / (2 * mean * mean);
+  return static_cast<std::int32_t>(std::min(100 * residual, 1e6));
 }
 
 WaitingOutcome run_with_departures(const Workload& workload, const std::vector<Coming>& comings,

@@ -45,6 +45,10 @@ struct ComingOptions {
                                                const std::vector<double>& recorded,
                                                ComingOptions options);
 
+// How long a pod that runs will still run on average, in percent of a mean lifetime: 100 where
+// lifetimes are exponential, more where a few last long.
+[[nodiscard]] std::int32_t residual_percent_of(const std::vector<double>& recorded);
+
 struct WaitingOutcome {
   double mean_wait = 0;  // of pods that came after the warm-up, in mean lifetimes
   double waited = 0;     // part of them that waited at all

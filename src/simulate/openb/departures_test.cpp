@@ -67,6 +67,12 @@ TEST(Departures, D8_the_offered_load_is_what_was_asked_for) {
   }
 }
 
+TEST(Departures, D8_what_runs_lasts_longer_than_what_comes) {
+  EXPECT_EQ(residual_percent_of({3, 3, 3}), 50) << "half of it is still to come";
+  // Nine short ones and one of 91: the mean is 10, and hardly anything else is ever running.
+  EXPECT_EQ(residual_percent_of({1, 1, 1, 1, 1, 1, 1, 1, 1, 91}), 414);
+}
+
 TEST(Departures, D8_runs_repeat_themselves_with_every_policy) {
   const Workload workload = one_kind(700, 20);
   const auto comings =
@@ -80,7 +86,7 @@ TEST(Departures, D8_runs_repeat_themselves_with_every_policy) {
     EXPECT_GT(a.mean_wait, 0);
   }
   Cluster cluster(workload.nodes);
-  NeapPolicy policy(LeftoverTable{}, Course::lasting, workload, cluster, {});
+  NeapPolicy policy(LeftoverTable{}, Situation{Course::lasting}, workload, cluster, {});
   EXPECT_LE(run_with_departures(workload, comings, 2, cluster, policy).allocated, 0.7);
 }
 

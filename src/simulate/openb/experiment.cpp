@@ -53,8 +53,8 @@ std::unique_ptr<Policy> make_policy(const std::string& name, const Workload& wor
   if (knowledge == Knowledge::online) {
     return std::make_unique<OnlinePolicy>(Course::filling, workload, options);
   }
-  return std::make_unique<NeapPolicy>(learn_leftover(workload), Course::filling, workload, cluster,
-                                      options);
+  return std::make_unique<NeapPolicy>(learn_leftover(workload), Situation{Course::filling},
+                                      workload, cluster, options);
 }
 
 trace::OpenbOrder draw_order(const Workload& workload, std::int64_t seed) {

@@ -32,6 +32,10 @@ class Policy {
   [[nodiscard]] virtual std::optional<Choice> choose(const Cluster& cluster, const Pod& pod) = 0;
   // After every placement and removal.
   virtual void changed(const Cluster& cluster, std::uint32_t node) = 0;
+  // A pod departs from where it was, waits, or does so no longer.
+  virtual void departed(const Pod&) {}
+  virtual void waits(const Pod&) {}
+  virtual void waits_no_longer(const Pod&) {}
   // Before an arrival: what a pool does beside its decisions, such as to learn.
   virtual void meanwhile(const Cluster&) {}
 };

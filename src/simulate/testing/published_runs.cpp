@@ -87,7 +87,8 @@ Unallocated mean_unallocated(const Published& published, const OwnRuns& runs) {
     const PolicyOptions options{static_cast<std::uint64_t>(seed), runs.ties};
     std::unique_ptr<Policy> policy;
     if (table) {
-      policy = std::make_unique<NeapPolicy>(*table, Course::filling, workload, cluster, options);
+      policy = std::make_unique<NeapPolicy>(*table, Situation{Course::filling}, workload, cluster,
+                                            options);
     } else {
       policy = std::make_unique<OnlinePolicy>(Course::filling, workload, options);
     }

@@ -29,21 +29,13 @@ std::int32_t tenths_of_shortage(std::int64_t surplus, std::int64_t variance) {
 }
 
 Scarcity::Scarcity(std::span<const Want> wants, std::size_t models, std::int64_t models_weigh)
-    : models_weigh_(models_weigh), free_(models), tenths_(models) {
+    : models_weigh_(models_weigh), capacity_(models), free_(models), tenths_(models) {
   Wide all = 0;
   for (const Want& want : wants) all += want.milli;
   if (all == 0) return;
   for (const Want& want : wants) {
     const auto part = static_cast<std::int64_t>(Wide{want.milli} * billion / all);
-    if (want.models != 0 && want.count > 0) {
-      const auto same = std::find_if(insistent_.begin(), insistent_.end(),
-                                     [&](const auto& d) { return d.models == want.models; });
-      if (same == insistent_.end()) {
-        insistent_.push_back({want.models, part});
-      } else {
-        same->part += part;
-      }
-    }
+    if (want.models != 0 && want.count > 0) insisting_on(want.models).part += part;
     if (want.count < 2) continue;
     const auto known = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) {
       return g.models == want.models && g.count == want.count;
@@ -62,7 +54,15 @@ Scarcity::Scarcity(std::span<const Want> wants, std::size_t models, std::int64_t
   fitting_.assign(counts_.size(), std::vector<std::int64_t>(models));
 }
 
+Scarcity::ModelDemand& Scarcity::insisting_on(std::uint64_t models) {
+  const auto same = std::find_if(insistent_.begin(), insistent_.end(),
+                                 [&](const ModelDemand& d) { return d.models == models; });
+  if (same != insistent_.end()) return *same;
+  return insistent_.emplace_back(ModelDemand{.models = models});
+}
+
 void Scarcity::count(const Supply& node, int sign) {
+  capacity_[node.model] += std::int64_t{sign} * node.devices * whole;
   free_[node.model] += std::int64_t{sign} * node.free;
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     fitting_[c][node.model] += std::int64_t{sign} * (node.count_unused() / counts_[c]);
@@ -91,6 +91,54 @@ void Scarcity::refresh_models(std::int64_t milli_to_come) {
     tenths_[m] =
         free_[m] == 0 ? 0 : tenths_of_shortage(free_[m] - demand[m], 900 * demand[m] + 1'000'000);
   }
+}
+
+void Scarcity::begin_lasting() {
+  Wide capacity = 0;
+  for (const std::int64_t milli : capacity_) capacity += milli;
+  for (ModelDemand& d : insistent_) {
+    d.usual = static_cast<std::int64_t>(capacity * d.part / billion);
+  }
+}
+
+void Scarcity::hold(std::uint64_t models, std::int64_t milli) {
+  if (models != 0) insisting_on(models).held += milli;
+}
+
+void Scarcity::wait(std::uint64_t models, std::int64_t milli) {
+  if (models != 0) insisting_on(models).waiting += milli;
+}
+
+void Scarcity::refresh_lasting(std::int64_t residual_percent) {
+  constexpr std::int64_t memory = 400;  // refreshes: until twice the pool has been asked for
+  std::vector<std::int64_t> demand(capacity_.size());
+  std::int64_t all = 0;
+  for (const std::int64_t milli : capacity_) all += milli;
+  for (ModelDemand& d : insistent_) {
+    d.usual += (d.held + d.waiting - d.usual) / memory;
+    const std::int64_t standing = std::max(d.usual, d.held + d.waiting);
+    std::int64_t supply = 0;
+    for (std::size_t m = 0; m < capacity_.size(); ++m) {
+      supply += holds(d.models, m) ? capacity_[m] : 0;
+    }
+    for (std::size_t m = 0; m < capacity_.size() && supply > 0; ++m) {
+      if (!holds(d.models, m)) continue;
+      demand[m] += static_cast<std::int64_t>(Wide{standing} * capacity_[m] / supply);
+    }
+  }
+  // As much is asked for within a mean lifetime as the pool holds, and all that insists comes anew.
+  // Of what others have taken, the part 100/residual_percent has come back until then, and for that
+  // the price is the usual one.
+  refresh_models(all);
+  const std::int64_t residual = std::max<std::int64_t>(residual_percent, 100);
+  for (std::size_t m = 0; m < capacity_.size(); ++m) {
+    if (capacity_[m] == 0) continue;
+    const Wide needed = Wide{10} * std::min(demand[m], capacity_[m]) * (residual - 100);
+    const Wide base = Wide{capacity_[m]} * residual;
+    const Wide price = needed + Wide{100} * tenths_[m] * capacity_[m];
+    tenths_[m] = static_cast<std::int32_t>((2 * price + base) / (2 * base));
+  }
+  refresh_groups(all);
 }
 
 void Scarcity::refresh_groups(std::int64_t milli_to_come) {

@@ -31,6 +31,17 @@ class Scarcity {
   // Anew, for so much demand to come.
   void refresh(std::int64_t milli_to_come);
 
+  // Where tasks come and go, a model costs by the part of it that tasks hold in the long run which
+  // insist on it, and by how much of what others take does not come back in time.
+  void begin_lasting();  // with their share of all that is asked for, and all supply on the books
+  // What tasks that insist on these models hold, or wait for, has grown by so much.
+  void hold(std::uint64_t models, std::int64_t milli);
+  void wait(std::uint64_t models, std::int64_t milli);
+  // Anew, after another two-hundredth of the pool has been asked for. `residual_percent`: how long
+  // what runs will still run, of a mean lifetime: 100 where nobody grows old, more where the few
+  // that last hold most.
+  void refresh_lasting(std::int64_t residual_percent);
+
   // In 1/10000 milli: of a demand on a node of this model with so many wholly free devices, of
   // which it opens `opened`.
   [[nodiscard]] std::int64_t price(std::uint8_t model, std::int32_t milli, std::int32_t unused,
@@ -40,6 +51,9 @@ class Scarcity {
   struct ModelDemand {  // those that insist on one of these models
     std::uint64_t models = 0;
     std::int64_t part = 0;  // of all milli, in billionths
+    std::int64_t held = 0;
+    std::int64_t waiting = 0;
+    std::int64_t usual = 0;  // of both together, on average
   };
   struct Group {  // those that want at least `count` whole devices of these models
     std::uint64_t models = 0;
@@ -48,13 +62,15 @@ class Scarcity {
     std::int32_t tenths = 0;  // the price
   };
 
+  ModelDemand& insisting_on(std::uint64_t models);
   void refresh_models(std::int64_t milli_to_come);
   void refresh_groups(std::int64_t milli_to_come);
 
   std::int64_t models_weigh_;
   std::vector<ModelDemand> insistent_;
   std::vector<Group> groups_;
-  std::vector<std::int64_t> free_;                  // milli, by model
+  std::vector<std::int64_t> capacity_;              // milli, by model
+  std::vector<std::int64_t> free_;                  // likewise
   std::vector<std::int32_t> tenths_;                // the price, by model
   std::vector<std::int32_t> counts_;                // sizes of groups
   std::vector<std::vector<std::int64_t>> fitting_;  // groups that fit, by size, then model

@@ -26,7 +26,8 @@ std::vector<Scarcity::Want> wants_of(std::span<const TaskKind> kinds) {
   return wants;
 }
 
-Valuation valuation_of(const LeftoverTable& table, Course course, std::span<const TaskKind> kinds) {
+Valuation valuation_of(const LeftoverTable& table, Course course, std::span<const TaskKind> kinds,
+                       Outlook outlook) {
   if (course == Course::filling) return {table, Reserve(), 1};
   std::vector<Reserve::Want> wants;
   for (const TaskKind& kind : kinds) {
@@ -34,14 +35,18 @@ Valuation valuation_of(const LeftoverTable& table, Course course, std::span<cons
     const std::int32_t group = demand.each == whole ? demand.count : 1;
     wants.push_back({demand.models, group, demand.cpu, kind.count});
   }
-  return {table, Reserve(wants, reserve_weight), fuller_when_lasting};
+  // Where more is asked for than there is, somebody waits for ever: to reserve for large tasks
+  // makes more of the others wait.
+  const std::int64_t weight = outlook.load_percent > 100 ? 0 : reserve_weight;
+  return {table, Reserve(wants, weight), fuller_when_lasting};
 }
 
 }  // namespace
 
 Scores::Scores(const LeftoverTable& table, Course course, std::span<const TaskKind> kinds,
-               std::size_t models)
-    : valuation_(valuation_of(table, course, kinds)),
+               std::size_t models, Outlook outlook)
+    : outlook_(outlook),
+      valuation_(valuation_of(table, course, kinds, outlook)),
       scarcity_(wants_of(kinds), models, course == Course::lasting ? models_weigh_when_lasting : 1),
       cells_(static_cast<std::uint32_t>(models) * cells_a_model) {}
 

@@ -19,12 +19,20 @@ namespace neap::leftover {
 // as the pool holds from now on, which is about what arrives before all that runs has ended.
 enum class Course : std::uint8_t { filling, lasting };
 
+// Where tasks come and go: what the pool has seen of it.
+struct Outlook {
+  std::int32_t load_percent = 100;  // device time asked for, of what there is
+  // How long what runs will still run, of a mean lifetime: its mean age is the same. 100 where
+  // lifetimes are exponential; several hundred where a few last much longer than most.
+  std::int32_t residual_percent = 100;
+};
+
 // Its cells are what a price depends on: the model and, where wholly free devices are opened,
 // how many there are.
 class Scores {
  public:
   Scores(const LeftoverTable& table, Course course, std::span<const TaskKind> kinds,
-         std::size_t models);
+         std::size_t models, Outlook outlook = {});
 
   [[nodiscard]] std::int64_t potential_of(const Supply& node) const {
     return potential(valuation_, node);
@@ -39,10 +47,22 @@ class Scores {
 
   // Supply of a node that enters (sign 1) or leaves (sign -1) the books.
   void count(const Supply& node, int sign) { scarcity_.count(node, sign); }
-  // The prices, for so much demand to come.
+  // The prices, for so much demand to come, where the pool fills up.
   void refresh(std::int64_t milli_to_come) { scarcity_.refresh(milli_to_come); }
+  // Where tasks come and go: once all supply is counted, and after another two-hundredth of the
+  // pool has been asked for.
+  void begin_lasting() { scarcity_.begin_lasting(); }
+  void refresh_lasting() { scarcity_.refresh_lasting(outlook_.residual_percent); }
+  // Such a demand holds devices, or waits: sign 1 when it begins, -1 when it ends.
+  void hold(const Demand& demand, int sign) {
+    scarcity_.hold(demand.models, std::int64_t{sign} * demand.milli());
+  }
+  void wait(const Demand& demand, int sign) {
+    scarcity_.wait(demand.models, std::int64_t{sign} * demand.milli());
+  }
 
  private:
+  Outlook outlook_;
   Valuation valuation_;
   Scarcity scarcity_;
   std::uint32_t cells_;
