@@ -272,6 +272,8 @@ struct AdmissionCase {
   const char* outcome;
 };
 
+void PrintTo(const AdmissionCase& admission, std::ostream* out) { *out << admission.name; }
+
 class Admission_ : public ::testing::TestWithParam<AdmissionCase> {};
 
 TEST_P(Admission_, A4_NamesTheConditionThatFailed) {

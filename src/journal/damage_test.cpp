@@ -24,6 +24,8 @@ struct Damage {
   bool found_at_open;  // already the writer's check of the end finds it
 };
 
+void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
+
 class Tampered : public JournalTest, public ::testing::WithParamInterface<Damage> {};
 
 TEST_P(Tampered, IsRefusedWithTheSequence) {

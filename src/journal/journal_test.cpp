@@ -236,7 +236,13 @@ FileFault fail_every_sync(FileOperation operation) {
   return operation == FileOperation::sync ? FileFault::io_error : FileFault::none;
 }
 
-class FailedWrite : public JournalTest, public ::testing::WithParamInterface<FileFaultHook> {};
+struct FailingFile {
+  const char* name;
+  FileFaultHook hook;
+};
+void PrintTo(const FailingFile& failing, std::ostream* out) { *out << failing.name; }
+
+class FailedWrite : public JournalTest, public ::testing::WithParamInterface<FailingFile> {};
 
 TEST_P(FailedWrite, IsReportedOnceAndStopsTheJournal) {
   std::promise<Error> failed;
@@ -244,7 +250,7 @@ TEST_P(FailedWrite, IsReportedOnceAndStopsTheJournal) {
     Journal journal = open({.on_failure = [&](const Error& error) { failed.set_value(error); }});
     ASSERT_TRUE(journal.append(batch_of(1, 2)));
     ASSERT_TRUE(journal.flush());
-    file_fault_hook = GetParam();
+    file_fault_hook = GetParam().hook;
     ASSERT_TRUE(journal.append(batch_of(3, 2)));
     EXPECT_FALSE(journal.flush());
     file_fault_hook = nullptr;  // the disk has room again, and still nothing is written
@@ -261,7 +267,9 @@ TEST_P(FailedWrite, IsReportedOnceAndStopsTheJournal) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, FailedWrite,
-                         ::testing::Values(&fail_every_write, &fail_every_sync));
+                         ::testing::Values(FailingFile{"write", &fail_every_write},
+                                           FailingFile{"sync", &fail_every_sync}),
+                         [](const auto& failing) { return std::string(failing.param.name); });
 
 }  // namespace
 }  // namespace neap::journal

@@ -29,6 +29,12 @@ struct Case {
   Lifetimes kind;
 };
 
+std::string name_of(const Case& c) {
+  return c.trace + "_" + std::to_string(std::lround(c.load * 100)) +
+         (c.kind == Lifetimes::recorded ? "_own" : "");
+}
+void PrintTo(const Case& c, std::ostream* out) { *out << name_of(c); }
+
 // How long each pod of the trace ran.
 std::vector<double> lengths_of(const Published& published, const std::string& trace) {
   const auto rows = trace::read_file<trace::OpenbPod, trace::OpenbPodReader>(
@@ -172,10 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
       }
       return cases;
     }()),
-    [](const auto& chosen) {
-      return chosen.param.trace + "_" + std::to_string(std::lround(chosen.param.load * 100)) +
-             (chosen.param.kind == Lifetimes::recorded ? "_own" : "");
-    });
+    [](const auto& chosen) { return name_of(chosen.param); });
 
 }  // namespace
 }  // namespace neap::simulate

@@ -17,6 +17,8 @@ struct Target {
   double known;  // unallocated percent, mean of the seeds 42 to 46
 };
 
+void PrintTo(const Target& target, std::ostream* out) { *out << target.trace; }
+
 const Target targets[] = {{"default", 3.81},
                           {"cpu200", 3.85},
                           {"gpushare60", 7.66},
