@@ -108,6 +108,27 @@ Times scan(const Workload& workload, const std::vector<std::uint32_t>& pods, Clu
   return times;
 }
 
+// The decisions that follow when a new table is learned half way: all scores are then new.
+Times after_new_table(const Workload& workload, const std::vector<std::uint32_t>& pods,
+                      Cluster cluster, const LeftoverTable& table) {
+  constexpr std::size_t watched = 2'000;
+  const auto half = static_cast<std::ptrdiff_t>(pods.size() / 2);
+  std::int64_t arrived = 0;
+  NeapPolicy before(table, Situation{Course::filling}, workload, cluster, {});
+  for (auto row = pods.begin(); row != pods.begin() + half; ++row) {
+    const Pod& pod = workload.pods[*row];
+    arrived += pod.demand.milli();
+    if (const auto choice = before.choose(cluster, pod)) {
+      cluster.place(pod, *choice);
+      before.changed(cluster, choice->node);
+    }
+  }
+  NeapPolicy anew(table, Situation{Course::filling, {}, arrived}, workload, cluster, {});
+  const auto end = pods.begin() + half +
+                   static_cast<std::ptrdiff_t>(std::min(watched, pods.size() - pods.size() / 2));
+  return run(workload, {pods.begin() + half, end}, std::move(cluster), anew);
+}
+
 void print(const char* what, const Times& times, double scan_us) {
   std::printf("  %-22s %8.2f us mean %8.2f us p50 %8.2f us p99 %9.2f us max  %9.0f/s", what,
               times.mean_us(), times.us_at(500), times.us_at(990), times.us_at(1000),
@@ -127,6 +148,7 @@ void compare(const std::string& title, const Workload& workload, const trace::Op
   NeapPolicy neap_policy(table, Situation{Course::filling}, workload, cluster, {});
   const Times neap_times = run(workload, order.pods, cluster, neap_policy);
   print("neap", neap_times, plain.mean_us());
+  print("neap after a new table", after_new_table(workload, order.pods, cluster, table), 0);
   const auto fgd = make_reference_policy("fgd", workload, cluster, {});
   print("fgd with the index", run(workload, order.pods, cluster, *fgd), plain.mean_us());
   std::printf("  neap in all: %.3f s\n",
