@@ -133,6 +133,7 @@ class CommandLine {
     });
     if (program_.demo) add_demo();
     add_simulate();
+    add_mig();
     add_about();
   }
 
@@ -234,6 +235,30 @@ class CommandLine {
     app->add_option("--replicas-max", o.replicas_max, "At most; 0: what the devices hold")
         ->check(CLI::Range(0, 10'000))
         ->capture_default_str();
+  }
+
+  void add_mig() {
+    CLI::App* parent = app_.add_subcommand("mig", "Plan how devices are cut into instances (MIG)");
+    parent->require_subcommand(1);
+    auto plan = std::make_shared<MigPlanOptions>();
+    CLI::App* app = parent->add_subcommand(
+        "plan", "The layouts that serve a demand, and the steps that lead there");
+    app->add_option("--devices", plan->devices, "Empty devices, such as 4xA100-80G,2xH100-80G");
+    app->add_option("--layout", plan->layout, "File with devices as they are; - is standard input");
+    app->add_option("--demand", plan->demand,
+                    "PROFILE=COUNT or MEMORY/COMPUTE=COUNT, with *WEIGHT: 3g.40gb=2*5,16GiB/2g=1")
+        ->required();
+    add_json(app, plan->json);
+    app->callback([this, plan] {
+      act_ = [plan](const Context& context) { return mig_plan(context, *plan); };
+    });
+    auto profiles = std::make_shared<MigProfilesOptions>();
+    app = parent->add_subcommand("profiles", "The profiles of a model, and where they may start");
+    app->add_option("model", profiles->model, "Such as A100-80G")->required();
+    add_json(app, profiles->json);
+    app->callback([this, profiles] {
+      act_ = [profiles](const Context& context) { return mig_profiles(context, *profiles); };
+    });
   }
 
   void add_demo() {

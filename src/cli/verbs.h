@@ -107,6 +107,20 @@ struct SimulateOptions {
 };
 int simulate_openb(const Context& context, const SimulateOptions& options);
 
+struct MigPlanOptions {
+  std::string devices;  // "4xA100-80G", or
+  std::string layout;   // a file
+  std::string demand;
+  bool json = false;
+};
+int mig_plan(const Context& context, const MigPlanOptions& options);
+
+struct MigProfilesOptions {
+  std::string model;
+  bool json = false;
+};
+int mig_profiles(const Context& context, const MigProfilesOptions& options);
+
 struct VersionOptions {
   std::string own;  // of this program
   bool json = false;

@@ -297,6 +297,42 @@ TEST(CommandLine, ExplainsItself) {
   EXPECT_EQ(neap({"verify", "/s"}).code, 43);
 }
 
+TEST(Mig, PlansFromTheCommandLine) {
+  const Outcome text =
+      neap({"mig", "plan", "--devices", "2xA100-80G", "--demand", "3g.40gb=2,1g.10gb=5"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(has(text.out, "3g.40gb@4 new")) << text.out;
+  EXPECT_TRUE(has(text.out, "1. create  ")) << text.out;
+  EXPECT_TRUE(has(text.out, "Weight served: 7, the most there is.")) << text.out;
+  const Outcome json =
+      neap({"mig", "plan", "--devices", "2xA100-80G", "--demand", "3g.40gb=1,8g.1gb=1", "--json"});
+  EXPECT_EQ(json.code, 2);
+  EXPECT_TRUE(has(json.err, "--demand: \"8g.1gb\" is no profile")) << json.err;
+  const Outcome good =
+      neap({"mig", "plan", "--devices", "A30-24G", "--demand", "4g.24gb=1,2g.12gb=1", "--json"});
+  const auto value = Value::parse(good.out);
+  ASSERT_TRUE(value) << good.out;
+  EXPECT_EQ(value->text_at("method"), "exact");
+  EXPECT_EQ(value->list_at("wants").size(), 2U);
+  EXPECT_EQ(value->list_at("steps").size(), 1U);
+  EXPECT_EQ(value->list_at("devices")[0].list_at("instances")[0].text_at("state"), "new");
+}
+
+TEST(Mig, SaysWhatIsWrong) {
+  EXPECT_TRUE(has(neap({"mig", "plan", "--demand", "3g.40gb=1"}).err,
+                  "expected either --devices or --layout"));
+  EXPECT_TRUE(has(neap({"mig", "plan", "--devices", "4xA10", "--demand", "3g.40gb=1"}).err,
+                  "--devices: \"A10\" is no model with a table"));
+  EXPECT_EQ(neap({"mig", "plan", "--layout", "/nowhere", "--demand", "3g.40gb=1"}).code, 3);
+  EXPECT_EQ(neap({"mig", "profiles", "A10"}).code, 3);
+  EXPECT_EQ(neap({"mig"}).code, 2);
+  const Outcome profiles = neap({"mig", "profiles", "H200-141G", "--json"});
+  const auto value = Value::parse(profiles.out);
+  ASSERT_TRUE(value) << profiles.out;
+  EXPECT_EQ(value->list_at("profiles").size(), 7U);
+  EXPECT_TRUE(has(neap({"mig", "profiles", "a30-24g"}).out, "2g.12gb+me"));
+}
+
 // The reference pages name every verb and every route, and no other.
 TEST(Pages, ListEveryVerbAndRoute) {
   const auto first_cells = [](const std::string& page, const std::string& prefix) {
