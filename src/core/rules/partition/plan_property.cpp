@@ -269,26 +269,23 @@ TEST(MigPlanProperty, TheBoundedSearchStaysWithinItsBound) {
 }
 
 TEST(MigPlanProperty, TenThousandDevices) {
-  for (const std::uint64_t seed : {1U, 2U}) {
-    Draw draw(seed);
-    const DeviceModel& model = *find_model("A100-80G");
-    std::vector<Device> devices;
-    for (int i = 0; i < 10'000; ++i) devices.push_back(draw.device(model));
-    std::vector<Want> wants = {{"3g.40gb", {}, 4000, 4},
-                               {"1g.10gb", {}, 30'000, 1},
-                               {"2g.20gb", {}, 6000, 2},
-                               {"7g.80gb", {}, 900, 9},
-                               {"4g.40gb", {}, 3000, 5}};
-    const auto plan = make_plan(devices, wants);
-    ASSERT_TRUE(plan);
-    EXPECT_EQ(plan->method, Method::bounded);
-    const auto faults = faults_of(*plan, devices, wants);
-    EXPECT_TRUE(faults.empty()) << faults.front();
-    EXPECT_GE(plan->score.worth * 1000, plan->worth_bound * 995);
-    std::printf("mig: 10,000 devices, weight served %lld, bound %lld\n",
-                static_cast<long long>(plan->score.worth),
-                static_cast<long long>(plan->worth_bound));
-  }
+  Draw draw(1);
+  const DeviceModel& model = *find_model("A100-80G");
+  std::vector<Device> devices;
+  for (int i = 0; i < 10'000; ++i) devices.push_back(draw.device(model));
+  const std::vector<Want> wants = {{"3g.40gb", {}, 4000, 4},
+                                   {"1g.10gb", {}, 30'000, 1},
+                                   {"2g.20gb", {}, 6000, 2},
+                                   {"7g.80gb", {}, 900, 9},
+                                   {"4g.40gb", {}, 3000, 5}};
+  const auto plan = make_plan(devices, wants);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->method, Method::bounded);
+  const auto faults = faults_of(*plan, devices, wants);
+  EXPECT_TRUE(faults.empty()) << faults.front();
+  EXPECT_GE(plan->score.worth * 1000, plan->worth_bound * 995);
+  std::printf("mig: 10,000 devices, weight served %lld, bound %lld\n",
+              static_cast<long long>(plan->score.worth), static_cast<long long>(plan->worth_bound));
 }
 
 }  // namespace
