@@ -256,13 +256,16 @@ namespace {
 // Memory that processes outside the pool took since the plan was made is not there for it.
 bool fits_still(const PoolState& state, const Plan& plan, const Slot& slot) {
   MiB leaving{0};
+  MiB held = slot.memory;
   for (const Victim& victim : plan.victims) {
-    for (const Slot& held : state.tasks.at(victim.task).slots) {
-      if (held.device == slot.device) leaving += held.memory;
+    for (const Slot& has : state.tasks.at(victim.task).slots) {
+      if (has.device != slot.device) continue;
+      leaving += has.memory;
+      if (counts_for(state, plan, victim)) held -= has.memory;
     }
   }
-  const MiB claimed = std::max(MiB(0), slot.memory - leaving);
-  return free_memory(state, state.device(slot.device)) + claimed + leaving >= slot.memory;
+  held = std::max(MiB(0), held);
+  return free_memory(state, state.device(slot.device)) + held + leaving >= slot.memory;
 }
 }  // namespace
 

@@ -73,13 +73,15 @@ bool hosts_cover(const PoolState& state, const Plan& plan) {
   return std::all_of(parts.begin(), parts.end(), [&](const NodePart& p) {
     const HostPart wanted = host_part(request, p.devices);
     HostPart leaving;
+    HostPart held = wanted;
     for (const Victim& victim : plan.victims) {
       const TaskState& task = state.tasks.at(victim.task);
-      leaving = leaving.plus(host_part(task.spec.request, devices_on(state, task.slots, p.node)));
+      const HostPart part = host_part(task.spec.request, devices_on(state, task.slots, p.node));
+      leaving = leaving.plus(part);
+      if (counts_for(state, plan, victim)) held = held.minus(part);
     }
-    const HostPart claimed{std::max<std::int64_t>(0, wanted.cpu - leaving.cpu),
-                           std::max(MiB(0), wanted.memory - leaving.memory)};
-    return free_host(state.node(p.node)).plus(claimed).plus(leaving).covers(wanted);
+    held = {std::max<std::int64_t>(0, held.cpu), std::max(MiB(0), held.memory)};
+    return free_host(state.node(p.node)).plus(held).plus(leaving).covers(wanted);
   });
 }
 
@@ -101,8 +103,7 @@ void refresh_host_claims(PoolState& state, const Plan& plan, std::int32_t sign) 
     const HostPart claimed = host_part(request, p.devices);
     HostPart left = claimed;
     for (const Victim& victim : plan.victims) {
-      // What a victim of several plans leaves can be given once: it counts for the first.
-      if (*state.index->plans_of_victim.at(victim.task).begin() != plan.task) continue;
+      if (!counts_for(state, plan, victim)) continue;
       const TaskState& task = state.tasks.at(victim.task);
       left = left.minus(host_part(task.spec.request, devices_on(state, task.slots, p.node)));
     }

@@ -259,13 +259,16 @@ ShapeId intern_shape(PoolState& state, const Shape& shape) {
   return next;
 }
 
+bool counts_for(const PoolState& state, const Plan& plan, const Victim& victim) {
+  return *state.index->plans_of_victim.at(victim.task).begin() == plan.task;
+}
+
 void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign) {
   for (const Slot& slot : plan.slots) {
     std::int64_t share = slot.share.value;
     std::int64_t memory = slot.memory.value;
     for (const Victim& victim : plan.victims) {
-      // What a victim of several plans leaves can be given once: it counts for the first.
-      if (*state.index->plans_of_victim.at(victim.task).begin() != plan.task) continue;
+      if (!counts_for(state, plan, victim)) continue;
       for (const Slot& held : state.tasks.at(victim.task).slots) {
         if (held.device != slot.device) continue;
         share -= held.share.value;

@@ -137,6 +137,8 @@ void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
 // Capacity may have become free: all that wait are looked at again.
 void mark_waiting(PoolState& state);
 [[nodiscard]] ShapeId intern_shape(PoolState& state, const Shape& shape);
+// What a victim of several plans leaves can be given once: it counts for the first.
+[[nodiscard]] bool counts_for(const PoolState& state, const Plan& plan, const Victim& victim);
 // Recomputes what a plan holds on its devices beyond its victims' own use there.
 void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign);
 

@@ -112,6 +112,9 @@ class GangPlacer {
 
   bool try_cell(std::vector<Seat> seats, GangParts parts) {
     slots_.clear();
+    std::int64_t sum = 0;
+    for (const Seat& seat : seats) sum += seat.devices;
+    if (sum < shape_.request.count) return false;
     return parts == GangParts::whole_nodes ? on_whole_nodes(std::move(seats))
                                            : on_few_nodes(std::move(seats));
   }
@@ -259,7 +262,7 @@ class GangPlacer {
         tried = true;  // the predicate refused some: all are needed
       }
     }
-    return sum >= shape_.request.count && try_cell(std::move(seats), GangParts::uneven);
+    return try_cell(std::move(seats), GangParts::uneven);
   }
 
   // ---- asking the predicate -------------------------------------------------------------------
