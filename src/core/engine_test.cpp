@@ -458,6 +458,97 @@ TEST(Engine, S14_TheGuardHoldsInWhatRemains) {
   EXPECT_FALSE(s.state.conditions.contains("guard_unmet"));
 }
 
+// Replicas are spread by themselves, so the loss of one of four domains leaves three quarters.
+TEST(Engine, S14_ALostDomainLeavesTheReplicasOfTheOthers) {
+  Script s;
+  s.spec.inference_guard_min = 16;
+  s.configure();
+  for (const char* n : {"a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"}) {
+    s.node(n, std::string(1, n[0]), 4);
+  }
+  ASSERT_TRUE(s.submit(Script::service("chat", 8, 8)));
+  std::map<std::uint16_t, int> by_domain;
+  for (int i = 0; i < 8; ++i) {
+    const TaskState& replica = s.task("chat." + std::to_string(i));
+    ASSERT_EQ(replica.phase, Phase::starting);
+    const DeviceState& device = s.state.device(replica.slots.front().device);
+    ++by_domain[s.state.node(device.node).domain.value];
+  }
+  ASSERT_EQ(by_domain.size(), 4U);
+  for (const auto& [domain, replicas] : by_domain) EXPECT_EQ(replicas, 2);
+}
+
+// Where they are told to be apart, no domain holds two, and who finds none waits and says so.
+TEST(Engine, D7_ReplicasApartByDomainWaitRatherThanShareOne) {
+  Script s;
+  s.configure();
+  for (const char* n : {"a", "b"}) s.node(n, n, 4);
+  ServiceSpec service = Script::service("chat", 3, 3);
+  service.request.near.apart = Cell::domain;
+  ASSERT_TRUE(s.submit(service));
+  EXPECT_EQ(s.task("chat.0").phase, Phase::starting);
+  EXPECT_EQ(s.task("chat.1").phase, Phase::starting);
+  EXPECT_EQ(s.where("chat.2"), "waiting apart");
+  s.node("c", "c", 4);
+  EXPECT_EQ(s.task("chat.2").phase, Phase::starting);
+}
+
+// Two adapters of one base model share the device that holds its weights, though another is freer
+// and a third fuller.
+TEST(Engine, C2_WhoHasTheSameWeightsShareADevice) {
+  Script s;
+  s.configure();
+  for (const char* n : {"a", "b", "c"}) s.node(n, n, 1);
+  const auto part = [](const std::string& name, int share, const std::string& weights) {
+    TaskSpec spec = Script::training(name);
+    spec.request.share = MilliGpu(share);
+    spec.request.memory = MiB(8'192);
+    spec.request.near.weights = weights;
+    return spec;
+  };
+  TaskSpec held = part("base", 300, "llama");
+  held.request.near.exclude = {"a", "c"};
+  TaskSpec fuller = part("full", 600, "other");
+  fuller.request.near.exclude = {"b", "c"};
+  ASSERT_TRUE(s.submit(held));
+  ASSERT_TRUE(s.submit(fuller));
+  ASSERT_TRUE(s.submit(part("adapter", 300, "llama")));
+  EXPECT_EQ(s.where("adapter"), "starting b:0");
+  ASSERT_TRUE(s.submit(part("too-large", 500, "llama")));
+  EXPECT_EQ(s.where("too-large"), "starting c:0");
+}
+
+// Its CPU is free again when a task has ended, and whoever waited for it is looked at.
+TEST(Engine, C1_WhoWaitsForCpuStartsWhenItIsGivenBack) {
+  Script s;
+  s.configure();
+  NodeJoined joined{{"n0", "d0", {}}};
+  joined.spec.cpu_milli = 8'000;
+  for (int i = 0; i < 4; ++i) {
+    joined.spec.devices.push_back({"u" + std::to_string(i), "A100-80G", MiB(81'920), false});
+  }
+  ASSERT_TRUE(s.event(joined));
+  const auto with_cpu = [](const std::string& name, std::int64_t milli) {
+    TaskSpec spec = Script::training(name);
+    spec.request.cpu_milli = milli;
+    return spec;
+  };
+  ASSERT_TRUE(s.submit(with_cpu("a", 6'000)));
+  ASSERT_TRUE(s.submit(with_cpu("b", 4'000)));
+  EXPECT_EQ(s.where("a"), "starting n0:0");
+  EXPECT_EQ(s.where("b"), "waiting host");
+  EXPECT_FALSE(s.submit(with_cpu("c", 8'001)));
+  s.started("a");
+  s.exited("a", 0);
+  EXPECT_EQ(s.where("b"), "starting n0:0");
+  // A node that comes back with more has room for more.
+  ASSERT_TRUE(s.submit(with_cpu("d", 6'000)));
+  EXPECT_EQ(s.where("d"), "waiting host");
+  joined.spec.cpu_milli = 16'000;
+  ASSERT_TRUE(s.event(joined));
+  EXPECT_EQ(s.task("d").phase, Phase::starting);
+}
+
 TEST(Engine, S1_FewerDevicesThanTheGuardLendNothing) {
   Script s;
   s.spec.total_gpus = 64;

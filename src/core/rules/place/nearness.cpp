@@ -86,7 +86,8 @@ void add_spread(const PoolState& state, const Shape& shape, std::vector<NodeId>&
   for (const Crowd& crowd : least_crowded(state, *group)) {
     std::size_t added = 0;
     for (const ModelIndex& model : state.index->models) {
-      for (std::size_t r = 0; r < role_count && added < most_of_domain; ++r) {
+      // The guard before the buffer before the core, as inference takes them.
+      for (std::size_t r = role_count; r-- > 0;) {
         if ((roles & (1U << r)) == 0) continue;
         auto at = model.open[r].lower_bound({crowd.domain, NodeId(0)});
         for (std::size_t n = 0;
