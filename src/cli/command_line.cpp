@@ -200,6 +200,7 @@ class CommandLine {
     app->add_option("--jitter", o.jitter, "Draw durations within so much of the recorded ones");
     app->add_option("--sample", o.sample, "Draw this part of the jobs");
     app->add_option("--until", o.until, "End so long after the first arrival");
+    app->add_flag("--no-learning", o.no_learning, "Placement does not learn from the demand");
     app->add_flag("--json", o.json, "Print the results as JSON");
     app->add_flag("--csv", o.csv, "Print a row a run");
     app->add_flag("--curves", o.curves, "Curves over time too, in the JSON");

@@ -224,6 +224,7 @@ Result<whatif::Study> study_of(const WhatIfOptions& options) {
   auto seeds = seeds_of(options);
   if (!seeds) return tl::unexpected(seeds.error());
   study.seeds = std::move(*seeds);
+  if (options.no_learning) study.learning = whatif::RunSpec::Learning::none;
   if (!options.until.empty()) {
     Micros until{0};
     if (auto done = read("--until", options.until, &config::parse_duration, until); !done) {

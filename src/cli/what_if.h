@@ -28,6 +28,7 @@ struct WhatIfOptions {
   std::string jitter;
   std::string sample;
   std::string until;
+  bool no_learning = false;
 
   std::string tier;
   std::vector<std::string> checkpoint;  // sdk, signals, none

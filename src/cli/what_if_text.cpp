@@ -148,6 +148,7 @@ void print_comparison(Terminal& terminal, const whatif::Comparison& comparison) 
   terminal.line("B: " + comparison.other);
   Table table({"MEAN OVER SEEDS", "A", "B", "B/A", "B BETTER", "WORSE", "EQUAL"});
   for (const whatif::Compared& c : comparison.figures) {
+    if (c.is_nothing()) continue;
     const bool neither = c.better == Better::neither || c.reference_mean == c.other_mean;
     const bool higher = c.other_mean > c.reference_mean;
     const Colour colour = neither                                  ? Colour::plain

@@ -16,8 +16,12 @@ bool Process::shows(Fault fault) const {
 }
 
 Record& Process::record() {
-  const bool replica = order_.service.valid();
-  return around_.records[replica ? order_.name.substr(0, order_.name.rfind('.')) : order_.name];
+  if (record_ == nullptr) {
+    const bool replica = order_.service.valid();
+    record_ =
+        &around_.records[replica ? order_.name.substr(0, order_.name.rfind('.')) : order_.name];
+  }
+  return *record_;
 }
 
 void Process::after(Micros wait, std::function<void()> act) {

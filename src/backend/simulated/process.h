@@ -81,6 +81,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void fail_start(const std::string& detail);
 
   std::string home_;  // the node of the supervisor
+  Record* record_ = nullptr;
   std::uint64_t plans_ = 0;
   std::int64_t start_number_ = 0;
   bool hung_ = false, gone_ = false;

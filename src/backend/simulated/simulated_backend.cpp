@@ -141,10 +141,6 @@ void SimulatedBackend::crash_task(AllocationId allocation, const std::string& wh
 void SimulatedBackend::forget(AllocationId allocation) {
   const auto found = processes_.find(allocation);
   if (found == processes_.end() || !found->second->is_gone()) return;
-  if (const auto record = records_.find(found->second->order().name);
-      record != records_.end() && record->second.finished) {
-    records_.erase(record);
-  }
   processes_.erase(found);
   ways_.erase(allocation);
 }

@@ -36,6 +36,8 @@ class SimulatedBackend : public Backend {
   void crash_task(AllocationId allocation, const std::string& why);
   // Its end is durable and nothing more is to come for it: long runs do not grow with it.
   void forget(AllocationId allocation);
+  // Ended for good, its processes gone; another task may have its name.
+  void forget_task(const std::string& name) { records_.erase(name); }
   void calm(const Network& network);  // liveness: the way is good from now on
 
   [[nodiscard]] const std::map<std::string, Record>& records() const { return records_; }

@@ -131,7 +131,10 @@ Result<ClusterSpec> from_node_list(const std::string& path) {
       return fail(ErrorCode::invalid_argument, "node " + row.name + " has more than 64 devices",
                   path);
     }
-    cluster.nodes.push_back(node_of(row.name, row.gpus, row.model, memory));
+    NodeSpec node = node_of(row.name, row.gpus, row.model, memory);
+    node.cpu_milli = row.cpu_milli;
+    node.memory = row.memory;
+    cluster.nodes.push_back(std::move(node));
   }
   return cluster;
 }

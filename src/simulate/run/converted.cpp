@@ -88,6 +88,8 @@ void ConvertedStream::add_job(Time at, const trace::JobArrival& job) {
   spec.tier = job.deadline ? tiers_.deadline : tiers_.job;
   spec.request.count = job.gpus;
   spec.request.share = job.each;
+  spec.request.cpu_milli = job.cpu_milli;
+  spec.request.host_memory = job.memory;
   spec.request.models = split_models(job.models);
   spec.contract = options_.contract;
   if (options_.work == WorkloadOptions::Work::declared) spec.work = job.duration;

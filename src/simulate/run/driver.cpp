@@ -6,6 +6,7 @@
 #include "backend/simulated/behaviour.h"
 #include "core/model/check.h"
 #include "core/model/pool_index.h"
+#include "simulate/leftover/learn_pool.h"
 
 namespace neap::whatif {
 
@@ -139,7 +140,9 @@ std::string Driver::launch_of(const TaskSpec& spec, Micros duration) const {
   behaviour.spawn = behaviour.load = Micros(0);
   behaviour.steps = std::max<std::int64_t>(1, duration.value / usual_step.value);
   behaviour.step = std::max(Micros(1), duration / behaviour.steps);
-  behaviour.interval = spec.contract.interval;
+  // Who only knows signals saves when he gets one: between them nothing happens.
+  const bool saves = spec.contract.sdk || spec.contract.watch;
+  behaviour.interval = saves ? spec.contract.interval : Micros(0);
   behaviour.save = spec.contract.save;
   behaviour.stall = std::min(spec.contract.stall, spec.contract.save);
   behaviour.restore = spec.contract.restore;
@@ -262,12 +265,23 @@ void Driver::apply(const Event& event) {
     backend_.acknowledge(*stamp);
     if (std::holds_alternative<TaskExited>(event) || std::holds_alternative<StartFailed>(event)) {
       timeline_.after(forgotten_after, [this, gone = stamp->source] { backend_.forget(gone); });
+      if (const std::string* name = tally_.ended_job(state_)) backend_.forget_task(*name);
     }
   }
+  learn_placement();
   if (!hooks_.learn) return;
   for (const Event& learned : hooks_.learn(state_, result_)) {
     if (check_event(state_, learned)) apply(learned);
   }
+}
+
+// As the daemon's learner is asked, at the same records; but nobody waits for the answer.
+void Driver::learn_placement() {
+  const bool due = spec_.learning == RunSpec::Learning::as_daemon && learning_is_due(state_);
+  if (!due || state_.demand.seen == learned_at_) return;
+  learned_at_ = state_.demand.seen;
+  const auto lesson = simulate::lesson_of(state_);
+  if (lesson) apply(simulate::learn(*lesson));
 }
 
 void Driver::show_progress() {

@@ -50,6 +50,7 @@ class Driver {
 
   Result<void> ask(const Event& event);  // refused as the daemon would
   void apply(const Event& event);
+  void learn_placement();
   void show_progress();
   [[nodiscard]] Outcome finish();
 
@@ -74,6 +75,7 @@ class Driver {
   Time sample_at_ = Time::never();
   std::int64_t samples_ = 0;
   std::int64_t job_number_ = 0;
+  std::int64_t learned_at_ = 0;  // demand seen when the last lesson was taken
   std::int64_t timers_at_once_ = 0;
   std::int64_t happenings_ = 0;
 };

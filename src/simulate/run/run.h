@@ -22,6 +22,9 @@ struct RunSpec {
   PolicySpec policy;
   WorkloadOptions workload;
   std::optional<Micros> until;  // ends so long after the first arrival
+  // Whether placement learns from the demand, as it does beside the daemon's loop. Here it takes
+  // no time at all.
+  enum class Learning : std::uint8_t { as_daemon, none } learning = Learning::as_daemon;
 };
 
 struct Progress {
@@ -35,8 +38,8 @@ struct Progress {
 
 struct Hooks {
   std::function<void(const Progress&)> progress;  // now and then
-  // After each step: facts that somebody who looks at the state has to add, such as what a worker
-  // of the daemon would have learned. They are applied at the same moment.
+  // After each step: facts that somebody who looks at the state has to add. They are applied at
+  // the same moment.
   std::function<std::vector<Event>(const PoolState&, const StepResult&)> learn;
   // Every event with what followed it, as the daemon's journal would have it.
   std::function<void(Time, const Event&, const StepResult&)> record;

@@ -101,6 +101,8 @@ Result<std::unique_ptr<ArrivalStream>> openb_pods(trace::Bytes bytes) {
     job.name = std::move(pod.name);
     job.gpus = pod.gpus;
     job.each = pod.each;
+    job.cpu_milli = pod.cpu_milli;
+    job.memory = pod.memory;
     job.models = std::move(pod.models);
     job.duration = seconds(*pod.deleted_s - *pod.created_s);
     if (job.gpus == 0) {

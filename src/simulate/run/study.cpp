@@ -1,5 +1,6 @@
 #include "simulate/run/study.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -16,7 +17,16 @@ struct Figure {
 };
 
 using Better = Compared::Better;
-constexpr std::array<Figure, 13> figures = {{
+// Of the service that is served worst.
+std::int64_t served_of(const Outcome& outcome) {
+  std::int64_t least = all_ppm.value;
+  for (const ServiceFigures& service : outcome.services) {
+    least = std::min(least, service.served_ppm);
+  }
+  return least;
+}
+
+constexpr std::array<Figure, 14> figures = {{
     {"mean_wait_us", Better::lower, [](const Outcome& o) { return o.all.wait.mean_us; }},
     {"p50_wait_us", Better::lower, [](const Outcome& o) { return o.all.wait.p50_us; }},
     {"p99_wait_us", Better::lower, [](const Outcome& o) { return o.all.wait.p99_us; }},
@@ -27,6 +37,7 @@ constexpr std::array<Figure, 13> figures = {{
     {"allocated_ppm", Better::neither, [](const Outcome& o) { return o.allocated_ppm; }},
     {"effective_ppm", Better::higher, [](const Outcome& o) { return o.effective_ppm; }},
     {"fragmented_ppm", Better::lower, [](const Outcome& o) { return o.fragmented_ppm; }},
+    {"served_ppm", Better::higher, served_of},
     {"preemptions", Better::lower, [](const Outcome& o) { return o.all.preemptions; }},
     {"lost_device_us", Better::lower, [](const Outcome& o) { return o.all.lost_device_us; }},
     {"deadlines_met", Better::higher, [](const Outcome& o) { return o.all.deadlines_met; }},
@@ -64,7 +75,7 @@ Result<StudyOutcome> run_study(const Study& study, const Hooks& hooks) {
   StudyOutcome out;
   for (const PolicySpec& policy : study.policies) {
     for (const std::uint64_t seed : study.seeds) {
-      RunSpec spec{study.cluster, policy, study.workload, study.until};
+      RunSpec spec{study.cluster, policy, study.workload, study.until, study.learning};
       spec.workload.seed = seed;
       auto outcome = run_once(spec, hooks);
       if (!outcome) return tl::unexpected(outcome.error());

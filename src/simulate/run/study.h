@@ -21,6 +21,7 @@ struct Study {
   WorkloadOptions workload;          // its seed is replaced by each of `seeds`
   std::vector<std::uint64_t> seeds;
   std::optional<Micros> until;
+  RunSpec::Learning learning = RunSpec::Learning::as_daemon;
 };
 
 // One figure of two policies over all seeds; the same seed is the same workload to both.
@@ -31,6 +32,11 @@ struct Compared {
   std::int64_t other_mean = 0;
   std::int64_t ratio_ppm = 0;  // other / reference; -1 where the reference is 0
   std::int64_t seeds_better = 0, seeds_worse = 0, seeds_equal = 0;  // of the other
+
+  // Nothing of it in any run: not worth a line to people.
+  [[nodiscard]] bool is_nothing() const {
+    return reference_mean == 0 && other_mean == 0 && seeds_better + seeds_worse == 0;
+  }
 };
 struct Comparison {
   std::string reference, other;

@@ -35,6 +35,13 @@ Tally::Job* Tally::job_of(TaskId task) {
   return &jobs_[static_cast<std::size_t>(job_index_[task.value])];
 }
 
+const std::string* Tally::ended_job(const PoolState& state) const {
+  if (!subject_.valid()) return nullptr;
+  const TaskState* task = state.tasks.find(subject_);
+  const bool ended = task != nullptr && !task->service.valid() && has_ended(task->phase);
+  return ended ? &task->spec.name : nullptr;
+}
+
 std::uint32_t Tally::team_of(const std::string& name) {
   const auto [known, added] =
       team_ids_.emplace(name, static_cast<std::uint32_t>(team_names_.size()));

@@ -30,6 +30,8 @@ class Tally {
   void expect_deadline(std::optional<Time> deadline) { deadline_ = deadline; }
   void load_changed(const PoolState& state, Time now, ServiceId id, std::int64_t in_use_milli);
 
+  // The name of the job that the last event ended for good, if it did.
+  [[nodiscard]] const std::string* ended_job(const PoolState& state) const;
   [[nodiscard]] std::int64_t arrived() const { return static_cast<std::int64_t>(jobs_.size()); }
   [[nodiscard]] std::int64_t ended() const { return ended_; }
   [[nodiscard]] std::int64_t running() const { return running_; }  // jobs that hold devices

@@ -178,6 +178,7 @@ std::string comparison_section(const Comparison& comparison) {
                      "<th>mean over seeds</th><th>A</th><th>B</th><th>B / A</th>" +
                      "<th>seeds in which B is better, worse, equal</th></tr>\n";
   for (const Compared& c : comparison.figures) {
+    if (c.is_nothing()) continue;
     const bool is_time = c.name.ends_with("_us") && !c.name.starts_with("lost");
     const auto value = [&](std::int64_t v) {
       if (is_time) return time_text(v);
