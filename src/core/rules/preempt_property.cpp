@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/model/pool_index.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/preempt_cover.h"
@@ -28,7 +29,7 @@ struct Case {
   Time needed_by;
 };
 
-enum class Kind : std::uint8_t { any, gang };
+enum class Kind : std::uint8_t { any, gang, host };
 struct Drawn {
   int most_tasks = 0, cases = 0;
   Kind kind = Kind::any;
@@ -44,6 +45,23 @@ void make_gang(PoolState& state, Shape& demand) {
   demand.request.count = per_node + 1 + any_below(std::max(1, devices - per_node));
 }
 
+// Hosts that are short now and then, and linked devices; on one node.
+void make_hosts(PoolState& state, Shape& demand) {
+  for (std::uint32_t t = 0; t < state.tasks.next_id().value; ++t) {
+    TaskState* task = state.tasks.find(TaskId(t));
+    if (task != nullptr) task->spec.request.cpu_milli = any_below(5);
+  }
+  for (DeviceState& device : state.devices) device.pair = device.index / 2;
+  rebuild_index(state);
+  for (NodeState& node : state.nodes) node.cpu_milli = 1 + node.used_cpu + any_below(4);
+  rebuild_index(state);
+  std::int32_t most = state.models.front().per_node;
+  for (const ModelState& model : state.models) most = std::min(most, model.per_node);
+  demand.request.count = std::min(demand.request.count, most);
+  demand.request.cpu_milli = any_below(12);
+  if (demand.request.count == 2 && any_below(2) == 0) demand.request.near.within = Cell::pair;
+}
+
 Case any_case(Drawn drawn) {
   auto any = any_below;
   testing::PoolDraw draw(any);
@@ -51,6 +69,7 @@ Case any_case(Drawn drawn) {
   out.state = draw.pool(drawn.most_tasks);
   out.demand = draw.demand(out.state);
   if (drawn.kind == Kind::gang) make_gang(out.state, out.demand);
+  if (drawn.kind == Kind::host) make_hosts(out.state, out.demand);
   out.needed_by = pool_now + draw.wait();
   return out;
 }
@@ -191,6 +210,12 @@ TEST(PreemptProperty, D7_GangsCostTheLeast) {
 TEST(PreemptProperty, D7_NoneOfAGangIsToSpare) {
   expect_holds(none_is_to_spare, {16, 1'000, Kind::gang});
 }
+TEST(PreemptProperty, D2_C1_WithHostsAndPairsTheLeastToo) {
+  expect_holds(costs_the_least, {10, 2'000, Kind::host});
+}
+TEST(PreemptProperty, D2_C1_NoneIsToSpareForAHost) {
+  expect_holds(none_is_to_spare, {12, 1'000, Kind::host});
+}
 TEST(PreemptProperty, D2_D3_VictimsMayBeTaken) { expect_holds(victims_may_be_taken, {16, 1'000}); }
 TEST(PreemptProperty, D2_NoneIsToSpare) { expect_holds(none_is_to_spare, {16, 2'000}); }
 TEST(PreemptProperty, D2_SlotsAreFreeThen) { expect_holds(slots_are_free_then, {16, 1'000}); }
@@ -289,11 +314,21 @@ std::optional<Proposal> discount_for_many(PoolState& state, const Shape& demand,
   return found;
 }
 
-bool holds(Property property, Search search) {
+// Finds who leaves the devices, and forgets the rest.
+template <auto Lift>
+std::optional<Proposal> unasked(PoolState& state, const Shape& demand, Time now, Time needed_by) {
+  Shape less = demand;
+  Lift(less.request);
+  return find_victims(state, less, now, needed_by);
+}
+constexpr auto host = [](Request& request) { request.cpu_milli = 0; };
+constexpr auto cell = [](Request& request) { request.near.within = Cell::any; };
+
+bool holds(Property property, Search search, Kind kind = Kind::any) {
   rc::detail::TestParams params;
   params.seed = 1;
   params.disableShrinking = true;
-  return run(property, search, {10, 1'000}, params).template is<rc::detail::SuccessResult>();
+  return run(property, search, {10, 1'000, kind}, params).template is<rc::detail::SuccessResult>();
 }
 
 TEST(PreemptProperty, EachSeesAPlantedFault) {
@@ -302,6 +337,8 @@ TEST(PreemptProperty, EachSeesAPlantedFault) {
   EXPECT_FALSE(holds(costs_the_least, without_rule<own_cost>));
   EXPECT_FALSE(holds(victims_may_be_taken, without_rule<protection>));
   EXPECT_FALSE(holds(victims_may_be_taken, without_rule<nearly_done>));
+  EXPECT_FALSE(holds(costs_the_least, unasked<host>, Kind::host));
+  EXPECT_FALSE(holds(costs_the_least, unasked<cell>, Kind::host));
   EXPECT_FALSE(holds(none_is_to_spare, by_totals));
   EXPECT_FALSE(holds(none_is_to_spare, takes_one_more));
   EXPECT_FALSE(holds(slots_are_free_then, without_rule<other_tenants>));
