@@ -37,6 +37,8 @@ class PoolReader {
     top.text("baseline", out_.spec.baseline);
     read_scale(top.section("scale"));
     read_prefilter(top.section("prefilter"));
+    read_placement(top.section("placement"));
+    read_defragment(top.section("defragment"));
     read_devices(top.section("devices"));
     read_api(top.section("api"));
     read_journal(top.section("journal"));
@@ -150,6 +152,23 @@ class PoolReader {
                        "is above prefilter.out_above; devices would come and go for ever");
     }
     prefilter.close();
+  }
+
+  void read_placement(Fields placement) {
+    ReserveSpec& spec = out_.spec.reserve;
+    placement.duration("reserve_after", spec.after, Micros(0), longest);
+    placement.whole("reservations", spec.most, {0, 1000});
+    placement.close();
+  }
+
+  void read_defragment(Fields defragment) {
+    DefragmentSpec& spec = out_.spec.defragment;
+    defragment.flag("enabled", spec.enabled);
+    defragment.duration("every", spec.every, seconds(10), hours(24));
+    defragment.duration("horizon", spec.horizon, minutes(1), hours(48));
+    defragment.part("quiet_below", spec.quiet_below);
+    defragment.whole("cooldown", spec.cooldown, {0, 10'000});
+    defragment.close();
   }
 
   void read_devices(Fields devices) {

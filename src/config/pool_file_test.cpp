@@ -78,6 +78,8 @@ priority_tiers:
 baseline: torch-2
 scale: {up_above: 80%, up_for: 1min, down_below: 10%, down_for: 2min, stale_after: 5s}
 prefilter: {out_above: 50%, back_below: 0.4, back_after: 1min}
+placement: {reserve_after: 20min, reservations: 2}
+defragment: {enabled: false, every: 10min, horizon: 2h, quiet_below: 5%, cooldown: 20}
 devices:
   source: simulated
   nodes:
@@ -96,6 +98,13 @@ state_dir: /var/lib/neap
   EXPECT_EQ(file.spec.tiers[1].purpose, Purpose::interactive);
   EXPECT_EQ(file.spec.scale.up_above, Ppm(800'000));
   EXPECT_EQ(file.spec.prefilter.back_below, Ppm(400'000));
+  EXPECT_EQ(file.spec.reserve.after, minutes(20));
+  EXPECT_EQ(file.spec.reserve.most, 2);
+  EXPECT_FALSE(file.spec.defragment.enabled);
+  EXPECT_EQ(file.spec.defragment.every, minutes(10));
+  EXPECT_EQ(file.spec.defragment.horizon, hours(2));
+  EXPECT_EQ(file.spec.defragment.quiet_below, Ppm(50'000));
+  EXPECT_EQ(file.spec.defragment.cooldown, 20);
   ASSERT_EQ(file.nodes.size(), 2u);
   EXPECT_EQ(file.nodes[0].fault_domain, "rack-a");
   ASSERT_EQ(file.nodes[0].devices.size(), 5u);

@@ -22,6 +22,7 @@ class DecisionApplier {
     task.releasable = d.releasable;
     task.shape = intern_shape(state_, shape_of(task));
     note_arrival(state_, task.spec.request);
+    count_arrival(state_, state_.shape(task.shape));
     refresh_queue(state_, task);
   }
 
@@ -44,28 +45,29 @@ class DecisionApplier {
     task.report_sequence = 0;
     task.stop_reason = StopReason::none;
     task.asked_to_yield = false;
+    task.reserved = 0;
     task.detail.clear();  // how it ended before is in its trail
+    note_passing(task);
     change_phase(state_, task, Phase::starting);
     occupy(state_, task);
   }
 
   void operator()(const PreemptionPlanned& d) {
-    NEAP_CHECK(!state_.plans.contains(d.task));
-    const std::set<TaskId> others = plans_waiting_for(state_, d.victims);
-    refresh_claims_of(state_, others, -1);
-    Plan& plan = state_.plans[d.task];
-    plan = {d.task, d.slots, d.victims, state_.now, d.needed_by};
-    for (const Victim& victim : d.victims) {
-      index_.plans_of_victim[victim.task].insert(d.task);
-      touch_nodes(state_.tasks.at(victim.task));
-    }
-    refresh_claims_of(state_, others, +1);
-    refresh_claims(state_, plan, +1);
-    count_in_group(state_, state_.tasks.at(d.task), d.slots, +1);
-    refresh_plan_timer(state_, plan);
-    refresh_devices_of(state_, others);
-    for (const Slot& slot : d.slots) refresh_device(state_, slot.device);
-    refresh_queue(state_, state_.tasks.at(d.task));
+    claim({d.task, d.slots, d.victims, state_.now, d.needed_by, PlanKind::preemption, {}});
+  }
+
+  void operator()(const RoomReserved& d) {
+    ++state_.tasks.at(d.task).reserved;
+    claim({d.task, d.slots, d.victims, state_.now, d.expected, PlanKind::reservation, {}});
+  }
+
+  void operator()(const MovePlanned& d) {
+    claim({d.task, d.slots, {}, state_.now, d.expected, PlanKind::move, d.for_task});
+  }
+
+  void operator()(const LookScheduled& d) {
+    (d.look == Look::room ? state_.room_look_at : state_.consolidation_look_at) = d.at;
+    refresh_look(state_, d.look);
   }
 
   void operator()(const PreemptionDropped& d) { drop_plan(state_, d.task); }
@@ -78,6 +80,7 @@ class DecisionApplier {
     task.stop_reason = d.reason;
     task.asked_to_yield = true;
     change_phase(state_, task, Phase::yielding);
+    tell_plans_of(task);
     touch_nodes(task);
   }
 
@@ -86,6 +89,7 @@ class DecisionApplier {
     NEAP_CHECK(task.phase == Phase::yielding);
     task.stop_reason = StopReason::none;
     change_phase(state_, task, Phase::running);
+    if (index_.moving.contains(task.id)) index_.agenda.plans.insert(task.id);
     touch_nodes(task);
   }
 
@@ -186,6 +190,47 @@ class DecisionApplier {
   }
 
  private:
+  void claim(Plan made) {
+    NEAP_CHECK(!state_.plans.contains(made.task));
+    const std::set<TaskId> others = plans_waiting_for(state_, made.victims);
+    refresh_claims_of(state_, others, -1);
+    const Plan& plan = state_.plans[made.task] = std::move(made);
+    for (const Victim& victim : plan.victims) {
+      index_.plans_of_victim[victim.task].insert(plan.task);
+      touch_nodes(state_.tasks.at(victim.task));
+    }
+    refresh_claims_of(state_, others, +1);
+    refresh_claims(state_, plan, +1);
+    count_in_group(state_, state_.tasks.at(plan.task), plan.slots, +1);
+    note_plan(state_, plan);
+    refresh_devices_of(state_, others);
+    for (const Slot& slot : plan.slots) refresh_device(state_, slot.device);
+    refresh_queue(state_, state_.tasks.at(plan.task));
+  }
+
+  // Who waits for its end is to know that it was asked.
+  void tell_plans_of(const TaskState& task) {
+    const auto found = index_.plans_of_victim.find(task.id);
+    if (found == index_.plans_of_victim.end()) return;
+    for (const TaskId id : found->second) {
+      Plan& plan = state_.plans.at(id);
+      if (plan.kind != PlanKind::reservation) continue;
+      for (Victim& victim : plan.victims) {
+        if (victim.task != task.id) continue;
+        victim.mode = task.yield_mode;
+        victim.release_by = task.yield_by;
+      }
+    }
+  }
+
+  // Those of its tier and of heavier ones that were submitted before it are passed by it.
+  void note_passing(const TaskState& task) {
+    if (task.dedicated || task.purpose == Purpose::inference) return;
+    auto& newest = state_.newest_placed;
+    if (newest.size() <= task.tier.value) newest.resize(task.tier.value + std::size_t{1});
+    newest[task.tier.value] = std::max(newest[task.tier.value], task.submitted);
+  }
+
   void touch_nodes(const TaskState& task) {
     for (const Slot& slot : task.slots) index_.victims.touch(state_.device(slot.device).node);
   }

@@ -377,6 +377,9 @@ class EventApplier {
                          " checkpoints in a row were overdue");
     } else if (e.signal == 0 && e.code == 0) {
       end_allocation(state_, task, Phase::finished, {});
+    } else if (reason == StopReason::moved) {
+      count_interruption(task);
+      end_allocation(state_, task, Phase::waiting, {});
     } else if (reason == StopReason::preempted || reason == StopReason::guard_restored ||
                (yielded && task.asked_to_yield)) {
       // Withdrawn too late: it left because it was asked to. SIGTERM cannot be taken back at all.
@@ -407,14 +410,20 @@ class EventApplier {
     return state_.now - task.started_at >= state_.spec.preempt.checkpoint_interval;
   }
 
-  void count_preemption(TaskState& task) {
+  // A move sets a task back by its restore and no more, so it pleads for nothing later; what it may
+  // be asked for in a day is used up by it all the same.
+  void count_interruption(TaskState& task) {
     const std::int64_t day = state_.now.us / hours(24).value;
     if (task.preemption_day != day) {
       task.preemption_day = day;
       task.preemptions_today = 0;
     }
-    ++task.preemptions;
     ++task.preemptions_today;
+  }
+
+  void count_preemption(TaskState& task) {
+    ++task.preemptions;
+    count_interruption(task);
   }
 
   void end_by_loss(TaskState& task, const std::string& detail) {

@@ -26,6 +26,13 @@ void count_guard_training(PoolState& state, const DeviceState& device, int chang
 
 }  // namespace
 
+namespace {
+// It was asked to go on elsewhere and has left.
+void note_place_claimed(PoolState& state, const TaskState& task) {
+  if (state.index->moving.contains(task.id)) state.index->agenda.plans.insert(task.id);
+}
+}  // namespace
+
 void change_phase(PoolState& state, TaskState& task, Phase phase) {
   if (task.phase == Phase::waiting) task.waited += state.now - task.phase_since;
   task.phase = phase;
@@ -42,6 +49,7 @@ void change_phase(PoolState& state, TaskState& task, Phase phase) {
     }
     drop_plan(state, task.id);
   }
+  if (phase == Phase::waiting) note_place_claimed(state, task);
   refresh_queue(state, task);
   refresh_timer(state, task);
   if (state.index->ended.size() > ended_tasks_kept) {
@@ -145,8 +153,7 @@ void drop_plan(PoolState& state, TaskId task) {
   refresh_claims_of(state, others, -1);
   const Plan plan = std::move(found->second);
   state.plans.erase(found);
-  state.index->agenda.plans.erase(task);
-  set_timer(state, TimerKind::plan, task.value, Time::never());
+  forget_plan(state, plan);
   for (const Victim& victim : plan.victims) {
     const auto plans = state.index->plans_of_victim.find(victim.task);
     plans->second.erase(task);
@@ -200,6 +207,31 @@ std::optional<TierId> find_tier(const PoolSpec& spec, std::string_view name) {
     if (spec.tiers[i].name == name) return TierId(static_cast<std::uint8_t>(i));
   }
   return std::nullopt;
+}
+
+namespace {
+constexpr std::int64_t one_task = 1000;
+
+void add_arrival(std::vector<Arrivals>& all, std::int32_t devices) {
+  const auto at = std::lower_bound(all.begin(), all.end(), devices,
+                                   [](const Arrivals& a, std::int32_t n) { return a.devices < n; });
+  if (at != all.end() && at->devices == devices) {
+    at->tasks += one_task;
+  } else {
+    all.insert(at, {devices, one_task});
+  }
+}
+}  // namespace
+
+void count_arrival(PoolState& state, const Shape& shape) {
+  if (shape.dedicated || shape.purpose == Purpose::inference) return;
+  const std::int64_t hour = state.now.us / hours(1).value;
+  const std::int64_t passed = std::clamp<std::int64_t>(hour - state.arrivals_hour, 0, 62);
+  for (Arrivals& arrivals : state.arrivals) arrivals.tasks >>= passed;
+  std::erase_if(state.arrivals, [](const Arrivals& arrivals) { return arrivals.tasks == 0; });
+  state.arrivals_hour = hour;
+  add_arrival(state.arrivals, 0);
+  if (shape.request.share == whole_device) add_arrival(state.arrivals, shape.request.count);
 }
 
 TaskState* find_by_allocation(PoolState& state, AllocationId allocation) {

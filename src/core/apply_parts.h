@@ -26,6 +26,8 @@ void leave_plans_of_victim(PoolState& state, TaskId victim);
 // them, or one less. refresh_claims() takes all of them out before, and all in after.
 [[nodiscard]] std::set<TaskId> plans_waiting_for(const PoolState& state,
                                                  const std::vector<Victim>& victims);
+// A task of this shape was admitted: what comes of late says what is worth keeping free.
+void count_arrival(PoolState& state, const Shape& shape);
 void refresh_claims_of(PoolState& state, const std::set<TaskId>& plans, std::int32_t sign);
 void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans);
 // A node of a name that is not known yet, with its devices.

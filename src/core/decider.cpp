@@ -86,6 +86,9 @@ void Decider::keep_deadlines() {
         set_timer(state_, TimerKind::guard, id, Time::never());
         index.agenda.guard = true;
         break;
+      case TimerKind::look:
+        set_timer(state_, TimerKind::look, id, Time::never());
+        break;
     }
   }
 }
@@ -241,74 +244,6 @@ void Decider::scale_service(ServiceId id) {
   }
 }
 
-// ---- 6 ---------------------------------------------------------------------------------------
-
-void Decider::settle_plans() {
-  auto& plans = state_.index->agenda.plans;
-  while (!plans.empty()) {
-    const TaskId id = *plans.begin();
-    plans.erase(plans.begin());
-    if (state_.plans.contains(id)) settle_plan(id);
-  }
-}
-
-namespace {
-// Memory that processes outside the pool took since the plan was made is not there for it.
-bool fits_still(const PoolState& state, const Plan& plan, const Slot& slot) {
-  MiB leaving{0};
-  MiB held = slot.memory;
-  for (const Victim& victim : plan.victims) {
-    for (const Slot& has : state.tasks.at(victim.task).slots) {
-      if (has.device != slot.device) continue;
-      leaving += has.memory;
-      if (counts_for(state, plan, victim)) held -= has.memory;
-    }
-  }
-  held = std::max(MiB(0), held);
-  return free_memory(state, state.device(slot.device)) + held + leaving >= slot.memory;
-}
-}  // namespace
-
-void Decider::settle_plan(TaskId id) {
-  const Plan& plan = state_.plans.at(id);
-  const TaskState& task = state_.tasks.at(id);
-  const bool lost_device = std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot& slot) {
-    const DeviceState& device = state_.device(slot.device);
-    return !is_usable(state_, device) || !fits_still(state_, plan, slot) ||
-           (allowed_roles(state_.shape(task.shape)) & role_bit(device.role)) == 0;
-  });
-  if (lost_device) {
-    drop_plan_of(id, "a claimed device is no longer usable");
-  } else if (!hosts_cover(state_, plan)) {
-    drop_plan_of(id, "a node has less CPU or memory than was claimed of it");
-  } else if (plan.victims.empty()) {
-    start(task, plan.slots);
-  } else if (state_.pause.active) {
-    drop_plan_of(id, "the pool is paused");
-  } else {
-    Placement elsewhere = place(state_, state_.shape(task.shape));
-    if (elsewhere.slots.empty()) return;
-    drop_plan_of(id, "room was found elsewhere");
-    start(task, std::move(elsewhere.slots));
-  }
-}
-
-// Yields whose need has gone are withdrawn, unless the task is being stopped already.
-void Decider::drop_plan_of(TaskId id, const std::string& why) {
-  const auto found = state_.plans.find(id);
-  if (found == state_.plans.end()) return;
-  const std::vector<Victim> victims = found->second.victims;
-  emit(PreemptionDropped{id, why});
-  for (const Victim& victim : victims) {
-    const TaskState& task = state_.tasks.at(victim.task);
-    const bool still_needed = state_.index->plans_of_victim.contains(task.id) ||
-                              task.stop_reason != StopReason::preempted;
-    if (task.phase == Phase::yielding && !still_needed) {
-      emit(YieldWithdrawn{task.id, task.allocation});
-    }
-  }
-}
-
 void Decider::start(const TaskState& task, std::vector<Slot> slots) {
   emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(slots)});
 }
@@ -343,6 +278,9 @@ void Decider::place_waiting() {
     heads.erase(heads.begin());
     const TaskState& task = state_.tasks.at(head.key.task);
     Placement placement = place(state_, state_.shape(head.shape));
+    if (placement.slots.empty() && give_room_to(task)) {
+      placement = place(state_, state_.shape(head.shape));
+    }
     if (!placement.slots.empty()) {
       start(task, std::move(placement.slots));
     } else if (const Preempting tried_to = try_preempt(task, searches);

@@ -10,6 +10,9 @@
 
 namespace neap {
 
+struct Departure;
+struct Move;
+
 // Placements tried in one call of decide(); what is left goes on with the next event, so that no
 // event waits behind a long queue.
 inline constexpr int placements_per_decide = 512;
@@ -29,7 +32,9 @@ class Decider {
   void keep_guard();
   void scale_services();
   void settle_plans();
+  void keep_room();
   void place_waiting();
+  void defragment();
   void report_conditions();
 
  private:
@@ -47,10 +52,23 @@ class Decider {
   void clear_guard();
   void scale_service(ServiceId id);
   void settle_plan(TaskId task);
+  [[nodiscard]] bool has_lost_a_device(const Plan& plan) const;
+  // decider_room.cpp
+  Time reserve_for_waiters();
+  [[nodiscard]] std::vector<TaskId> first_waiters(TierId tier) const;
+  bool has_turn(const TaskState& task);
+  bool reserve(const TaskState& task);
+  void make_room_for(TaskId task);
+  void move_for(TaskId task, TaskId tenant, const Departure& departure, Time stay);
+  void move(const Move& move, TaskId for_task);
+  void settle_move(const Plan& plan);
+  bool give_room_to(const TaskState& task);
+  void stop_consolidating();
 
   PoolState& state_;
   Time now_;
   StepResult& result_;
+  bool room_was_given_ = false;  // a task for whom it was kept has it: the next one has its turn
 };
 
 // The action that carries a decision out, if it needs one.

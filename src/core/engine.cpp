@@ -33,8 +33,10 @@ void decide(PoolState& state, Time now, StepResult& result) {
   decider.keep_guard();         // 4. roles of devices; training leaves the guard
   decider.scale_services();     // 5. replicas follow the load
   decider.settle_plans();       // 6. victims have left: start who waited; drop what is not needed
-  decider.place_waiting();      // 7. in order of tier: place, or plan a preemption, or say why not
-  decider.report_conditions();  // 8. conditions of the pool
+  decider.keep_room();          // 7. for who waited long and is passed by others
+  decider.place_waiting();      // 8. in order of tier: place, or plan a preemption, or say why not
+  decider.defragment();         // 9. at low tide: devices and nodes become free as a whole
+  decider.report_conditions();  // 10. conditions of the pool
 }
 
 Time next_timer(const PoolState& state) {

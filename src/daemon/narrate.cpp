@@ -146,10 +146,30 @@ class Narrator {
     task(d.task);
     say("claim given up: " + d.why);
   }
+  void operator()(const RoomReserved& d) {
+    task(d.task);
+    std::string tenants;
+    for (const Victim& v : d.victims) {
+      tenants += (tenants.empty() ? "" : ", ") + victim_name(v.task, d.task);
+    }
+    say("has waited long: " + place_text(state_, d.slots) + " is kept for it once " + tenants +
+        " left, expected within " + seconds_text(d.expected - at_));
+  }
+  void operator()(const MovePlanned& d) {
+    task(d.task);
+    say("to be moved to " + place_text(state_, d.slots) + " to make room" +
+        (d.for_task.valid() ? " for " + victim_name(d.for_task, d.task) : ""));
+  }
+  void operator()(const LookScheduled& d) {
+    tell_all(std::string(d.look == Look::room ? "who waits long" : "what could be consolidated") +
+             " is looked at again within " + seconds_text(d.at - at_));
+  }
   void operator()(const YieldAsked& d) {
     task(d.task);
-    say("asked to yield (" + std::string(name_of(d.mode)) + ", " + std::string(name_of(d.reason)) +
-        "), expected within " + seconds_text(d.release_by - at_));
+    const bool moves = d.reason == StopReason::moved;
+    say("asked to yield (" + std::string(name_of(d.mode)) + ", " +
+        (moves ? "moved to make room" : std::string(name_of(d.reason))) + "), expected within " +
+        seconds_text(d.release_by - at_));
   }
   void operator()(const YieldWithdrawn& d) {
     task(d.task);

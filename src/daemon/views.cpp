@@ -46,7 +46,9 @@ std::string reason_of(const PoolState& state, const TaskState& task) {
       return explain_wait(state, task);
     case Phase::yielding:
       return "asked to yield (" + std::string(name_of(task.yield_mode)) + ", " +
-             std::string(name_of(task.stop_reason)) + ")";
+             (task.stop_reason == StopReason::moved ? "moved to make room"
+                                                    : std::string(name_of(task.stop_reason))) +
+             ")";
     case Phase::stopping:
       return "asked to stop: " + std::string(name_of(task.stop_reason));
     default:

@@ -142,6 +142,7 @@ class EventBooker {
       } else {
         const bool asked = allocation.reason == StopReason::preempted ||
                            allocation.reason == StopReason::guard_restored ||
+                           allocation.reason == StopReason::moved ||
                            allocation.reason == StopReason::device_failed;
         end(allocation, Ending::broken_off, asked ? Requeue::yes : Requeue::no);
       }
@@ -232,11 +233,8 @@ class DecisionBooker {
     books_.change_device(d.device, [](DeviceBook& device) { device.excluded = false; });
   }
 
-  void operator()(const PreemptionPlanned& d) {
-    const TaskBook* by = books_.find_task(d.task);
-    if (by == nullptr) return;
-    for (const Victim& victim : d.victims) s_.preemptors[victim.task] = by->team;
-  }
+  void operator()(const PreemptionPlanned& d) { preempted_for(d.task, d.victims); }
+  void operator()(const RoomReserved& d) { preempted_for(d.task, d.victims); }
 
   void operator()(const YieldAsked& d) { asked(d.allocation, d.reason); }
   void operator()(const StopAsked& d) { asked(d.allocation, d.reason); }
@@ -252,6 +250,12 @@ class DecisionBooker {
   }
 
  private:
+  void preempted_for(TaskId task, const std::vector<Victim>& victims) {
+    const TaskBook* by = books_.find_task(task);
+    if (by == nullptr) return;
+    for (const Victim& victim : victims) s_.preemptors[victim.task] = by->team;
+  }
+
   void set_guard(DeviceId id, bool guard) {
     books_.change_device(id, [guard](DeviceBook& device) { device.guard = guard; });
   }
@@ -262,7 +266,10 @@ class DecisionBooker {
     if (!allocation->meter.asked) allocation->meter.asked = s_.now;
     allocation->reason = reason;
     TaskBook& task = *books_.find_task(allocation->task);
-    if (reason != StopReason::preempted && reason != StopReason::guard_restored) return;
+    if (reason != StopReason::preempted && reason != StopReason::guard_restored &&
+        reason != StopReason::moved) {
+      return;
+    }
     const auto preemptor = s_.preemptors.find(task.id);
     const bool planned = reason == StopReason::preempted && preemptor != s_.preemptors.end();
     task.charged_to = planned ? preemptor->second : books_.team(std::string(pool_team));

@@ -88,5 +88,79 @@ TEST(Crash, G3_AtEveryWriteAndEveryPointOfIt) {
   EXPECT_GE(crashed, undisturbed.writes * (crash_points - 1));
 }
 
+// ---- a move in the middle --------------------------------------------------------------------
+
+struct Moved {
+  std::map<std::string, std::string> phases;
+  std::int64_t executed = 0;
+  std::uint64_t first = 0, writes = 0, crashes = 0, moves = 0;  // writes: from first on
+};
+
+// Two devices, each with a task on 30 % of it: one moves to the other device, so that a task that
+// needs a whole one can start. Crashes count from the write with which that task came.
+Moved play_a_move(CrashPlan crashes, std::uint64_t first) {
+  if (crashes.write) *crashes.write += first;
+  Site::Options options;
+  options.crashes = crashes;
+  PoolSpec pool = pool_with(0, 0);
+  pool.preempt.protect_min = minutes(5);
+  pool.reserve.after = minutes(1);
+  Stage stage(pool, nodes_of(2, 2), options);
+  const auto small = [&](const char* name, Micros length, MilliGpu share) {
+    Job job{.name = name, .length = length};
+    job.behaviour.step = minutes(2);
+    job.behaviour.load = job.behaviour.restore = seconds(10);
+    TaskSpec task = share_of(task_of(job), MiB(8 * 1024), share);
+    stage->submit(task);
+    EXPECT_TRUE(stage.wait_for([&] { return stage->task(name) != nullptr && stage.runs(name); }));
+  };
+  small("a", hours(3), MilliGpu(300));
+  small("filler", minutes(20), MilliGpu(700));
+  small("b", hours(3), MilliGpu(300));
+  stage.run_for(minutes(40));
+  Moved end;
+  end.first = stage->daemon().writes();
+  stage->submit(task_of({.name = "large", .length = minutes(20)}));
+  const std::array names{"a", "b", "filler", "large"};
+  const auto ended = [&](const char* name) {
+    return stage->task(name) != nullptr && has_ended(stage.phase(name));
+  };
+  EXPECT_TRUE(stage.wait_for([&] { return ended("large"); }, hours(3)));
+  end.writes = stage->daemon().writes() - end.first;
+  end.crashes = stage->daemon().crashes();
+  end.moves = stage->invariants().moved();
+  EXPECT_TRUE(
+      stage.wait_for([&] { return std::all_of(names.begin(), names.end(), ended); }, hours(8)));
+  for (const char* name : names) {
+    end.phases[name] = std::string(name_of(stage.phase(name)));
+    end.executed += stage.executed(name);
+  }
+  return end;
+}
+
+TEST(Crash, C5_G3_AMoveInTheMiddleGoesOnAfterARestart) {
+  const Moved undisturbed = play_a_move({}, 0);
+  ASSERT_EQ(undisturbed.moves, 1U);
+  ASSERT_EQ(undisturbed.phases.at("large"), "finished");
+  ASSERT_GT(undisturbed.writes, 10U);
+  std::uint64_t crashed = 0;
+  for (std::uint8_t point = 0; point < crash_points; ++point) {
+    for (std::uint64_t write = 0; write < undisturbed.writes; ++write) {
+      CrashPlan plan;
+      plan.write = write;
+      plan.point = static_cast<CrashPoint>(point);
+      const Moved end = play_a_move(plan, undisturbed.first);
+      crashed += end.crashes;
+      EXPECT_EQ(end.phases, undisturbed.phases) << "write " << write << ", point " << int{point};
+      EXPECT_LE(end.executed, undisturbed.executed + 8)
+          << "write " << write << ", point " << int{point};
+      // What was planned and durable is not planned again; what was not, is.
+      EXPECT_GE(end.moves, 1U) << "write " << write << ", point " << int{point};
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GE(crashed, undisturbed.writes * (crash_points - 1));
+}
+
 }  // namespace
 }  // namespace neap::sim

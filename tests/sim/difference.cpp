@@ -46,7 +46,7 @@ std::string items_that_differ(const char* what, const std::vector<T>& a, const s
 
 std::string timer_difference(const PoolIndex& a, const PoolIndex& b) {
   const auto text = [](const TimerKey& key) {
-    constexpr std::array kinds{"task", "shape", "device", "guard"};
+    constexpr std::array kinds{"task", "shape", "device", "guard", "plan", "look"};
     const auto& [at, kind, id] = key;
     return std::string(kinds[static_cast<std::size_t>(kind)]) + " " + std::to_string(id) + " at " +
            std::to_string(at.us);
@@ -99,6 +99,9 @@ std::string index_difference(const PoolState& state) {
   if (a.task_names != b.task_names) return "task_names";
   if (a.service_names != b.service_names) return "service_names";
   if (a.allocations != b.allocations) return "allocations";
+  if (a.waiters != b.waiters) return "waiters";
+  if (a.reserved != b.reserved) return "reserved";
+  if (a.moving != b.moving) return "moving";
   if (a.plans_of_victim != b.plans_of_victim) return "plans_of_victim";
   if (a.leaving != b.leaving) return "leaving";
   if (a.ended != b.ended) return "ended";

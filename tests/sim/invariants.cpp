@@ -56,6 +56,7 @@ void Invariants::stepped(const PoolState& state, Time now, const Event& event,
   check_devices(state);
   check_processes(state);
   check_tasks(state);
+  check_claims(state);
   if (checked_ % reasons_every == 0) check_reasons_hold(state);
   if (checked_ % hash_every == 0) check_same(state, second_, "what its records make of it");
   if (checked_ % round_trip_every == 0) check_round_trip(state);
@@ -184,6 +185,41 @@ void Invariants::check_tasks(const PoolState& state) {
     const bool told = reason != WaitCode::none && reason != WaitCode::not_considered;
     if (!told && !work_left) violated(task, " waits without a reason");
   });
+}
+
+// Who stays and what is claimed never exceed a device: every plan can be carried out. And who is
+// asked to go elsewhere has its place there (D8, POLICIES 5).
+void Invariants::check_claims(const PoolState& state) {
+  std::map<std::uint32_t, Sum> claimed;
+  std::map<std::uint32_t, std::vector<TaskId>> leaving;
+  for (const auto& [id, plan] : state.plans) {
+    for (const Slot& slot : plan.slots) {
+      claimed[slot.device.value].share += slot.share.value;
+      for (const Victim& victim : plan.victims) {
+        leaving[slot.device.value].push_back(victim.task);
+      }
+    }
+  }
+  for (const auto& [d, sum] : claimed) {
+    const DeviceState& device = state.devices[d];
+    std::int64_t share = sum.share;
+    for (const Tenant& tenant : device.tenants) {
+      const auto& gone = leaving[d];
+      const bool stays = std::find(gone.begin(), gone.end(), tenant.task) == gone.end();
+      share += stays ? tenant.share.value : 0;
+    }
+    if (share > whole_device.value) {
+      violated(device, " has ", share, " of 1000 milli-GPU claimed or held for good");
+    }
+  }
+  for (const TaskId id : state.index->leaving) {
+    const TaskState& task = state.tasks.at(id);
+    if (task.phase != Phase::yielding || task.stop_reason != StopReason::moved) continue;
+    const auto plan = state.plans.find(id);
+    if (plan == state.plans.end() || plan->second.kind != PlanKind::move) {
+      violated(task, " is moved and has no place to go to");
+    }
+  }
 }
 
 // Nobody waits who could run, and the reason of who waits is the one that holds now.

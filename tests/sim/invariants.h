@@ -31,6 +31,8 @@ class Invariants : public LoopObserver {
 
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
+  [[nodiscard]] std::uint64_t reserved() const { return reserved_; }
+  [[nodiscard]] std::uint64_t moved() const { return moved_; }
 
  private:
   static std::string text_of(std::string_view text) { return std::string(text); }
@@ -54,6 +56,8 @@ class Invariants : public LoopObserver {
   // Before each decision is applied to the second state.
   void check(const TaskPlaced& d);
   void check(const PreemptionPlanned& d);
+  void check(const RoomReserved& d);
+  void check(const MovePlanned& d);
   void check(const YieldAsked& d);
   void check(const StopAsked& d);
   void check(const KillAsked& d);
@@ -64,14 +68,17 @@ class Invariants : public LoopObserver {
   void check_guard_kept(const TaskState& task, const std::vector<Slot>& slots);
   void check_victim(const TaskState& victim, ReleaseMode mode);
   void check_asked(const TaskState& victim, const TaskState& task, ReleaseMode mode);
-  void check_room(const PreemptionPlanned& d);
+  void check_room(TaskId task, const std::vector<Slot>& slots, const std::vector<Victim>& victims);
+  void check_roles(const TaskState& task, const std::vector<Slot>& slots);
+  void check_helps(const std::vector<Slot>& slots, const std::vector<Victim>& victims);
+  void check_claims(const PoolState& state);
 
   const simulated::Machines& machines_;
   bool traced_ = false;
   PoolState second_;
   Time now_;
   std::uint64_t sequence_ = 0;
-  std::uint64_t checked_ = 0;
+  std::uint64_t checked_ = 0, reserved_ = 0, moved_ = 0;
   std::map<std::string, TaskId> promised_;
   std::map<TaskId, Phase> ended_;
   std::vector<std::string> violations_;

@@ -105,15 +105,16 @@ void Invariants::check_victim(const TaskState& victim, ReleaseMode mode) {
 
 // PEERS: evict only after a placement was simulated, per device. Once the victims of all plans
 // have left, each device carries what stays and all that is claimed of it.
-void Invariants::check_room(const PreemptionPlanned& d) {
+void Invariants::check_room(TaskId task, const std::vector<Slot>& slots,
+                            const std::vector<Victim>& victims) {
   std::vector<TaskId> leaving;
-  std::vector<Slot> claimed = d.slots;
-  for (const Victim& victim : d.victims) leaving.push_back(victim.task);
-  for (const auto& [task, plan] : second_.plans) {
+  std::vector<Slot> claimed = slots;
+  for (const Victim& victim : victims) leaving.push_back(victim.task);
+  for (const auto& [id, plan] : second_.plans) {
     claimed.insert(claimed.end(), plan.slots.begin(), plan.slots.end());
     for (const Victim& victim : plan.victims) leaving.push_back(victim.task);
   }
-  for (const Slot& slot : d.slots) {
+  for (const Slot& slot : slots) {
     const DeviceState& device = second_.device(slot.device);
     MilliGpu share{0};
     MiB memory{0};
@@ -129,7 +130,7 @@ void Invariants::check_room(const PreemptionPlanned& d) {
     }
     const MiB room = device.memory - second_.spec.device_reserve - device.foreign;
     if (!is_usable(second_, device) || share > whole_device || memory > room) {
-      violated("a plan for task ", d.task.value, " has no room on ", device.uuid);
+      violated("a plan for task ", task.value, " has no room on ", device.uuid);
     }
   }
 }
@@ -151,23 +152,79 @@ void Invariants::check(const PreemptionPlanned& d) {
   const TaskState& task = second_.tasks.at(d.task);
   if (second_.pause.active) violated("a preemption is planned while the pool is paused");
   if (d.victims.empty()) violated("a plan without victims for ", task.spec.name);
-  check_room(d);
+  check_room(d.task, d.slots, d.victims);
   for (const Victim& v : d.victims) {
     const TaskState& victim = second_.tasks.at(v.task);
     const std::string& name = victim.spec.name;
     if (v.release_by > d.needed_by) violated(name, " releases too late");
     check_asked(victim, task, v.mode);
-    const bool helps = std::any_of(victim.slots.begin(), victim.slots.end(),
-                                   [&](const Slot& s) { return is_slot(d.slots, s.device.value); });
-    if (!helps) violated(name, " is a victim and frees nothing that is needed");
   }
+  check_helps(d.slots, d.victims);
+}
+
+void Invariants::check_helps(const std::vector<Slot>& slots, const std::vector<Victim>& victims) {
+  for (const Victim& v : victims) {
+    const TaskState& victim = second_.tasks.at(v.task);
+    const bool helps = std::any_of(victim.slots.begin(), victim.slots.end(),
+                                   [&](const Slot& s) { return is_slot(slots, s.device.value); });
+    if (!helps) violated(victim.spec.name, " is a victim and frees nothing that is needed");
+  }
+}
+
+// D4: what is kept for training, and where it is moved to, is what it may be placed on.
+void Invariants::check_roles(const TaskState& task, const std::vector<Slot>& slots) {
+  for (const Slot& slot : slots) {
+    const Role role = second_.device(slot.device).role;
+    const bool lent = role == Role::core || (role == Role::buffer && task.releasable);
+    if (!lent) violated(task.spec.name, " has devices claimed that training may not have");
+  }
+}
+
+void Invariants::check(const RoomReserved& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  ++reserved_;
+  if (second_.pause.active) violated("room is kept while the pool is paused");
+  if (task.phase != Phase::waiting) violated(task.spec.name, " has room kept and does not wait");
+  if (now_ - task.phase_since < second_.spec.reserve.after) {
+    violated(task.spec.name, " has room kept before it has waited for long");
+  }
+  if (d.victims.empty()) violated("room is kept for ", task.spec.name, ", which could start");
+  check_roles(task, d.slots);
+  check_room(d.task, d.slots, d.victims);
+  check_helps(d.slots, d.victims);
+}
+
+// Between equals only as a move: its place is claimed first.
+void Invariants::check(const MovePlanned& d) {
+  const TaskState& task = second_.tasks.at(d.task);
+  ++moved_;
+  if (second_.pause.active) violated(task.spec.name, " is moved while the pool is paused");
+  if (task.phase != Phase::running) violated(task.spec.name, " is moved and does not run");
+  if (task.purpose != Purpose::batch) violated(task.spec.name, " is moved and is no batch task");
+  for (const Slot& slot : task.slots) {
+    if (is_slot(d.slots, slot.device.value) && task.slots.size() == 1) {
+      violated(task.spec.name, " is moved to where it is");
+    }
+  }
+  const Micros restore =
+      task.seen_restore.value > 0 ? task.seen_restore : task.spec.contract.restore;
+  if (now_ - task.started_at < restore * second_.spec.defragment.cooldown) {
+    violated(task.spec.name, " is moved within its cooldown");
+  }
+  if (d.for_task.valid()) {
+    const TaskState& other = second_.tasks.at(d.for_task);
+    if (task.tier < other.tier) violated(task.spec.name, " is moved for a lighter task");
+  }
+  check_roles(task, d.slots);
+  check_room(d.task, d.slots, {});
 }
 
 void Invariants::check(const YieldAsked& d) {
   const TaskState& task = second_.tasks.at(d.task);
   if (second_.pause.active) violated(task.spec.name, " is to yield while the pool is paused");
   if (task.phase != Phase::running) violated(task.spec.name, " is to yield and does not run");
-  if (d.reason != StopReason::preempted && d.reason != StopReason::guard_restored) {
+  if (d.reason != StopReason::preempted && d.reason != StopReason::guard_restored &&
+      d.reason != StopReason::moved) {
     violated(task.spec.name, " is to yield without a need");
   }
   check_victim(task, d.mode);
@@ -176,8 +233,8 @@ void Invariants::check(const YieldAsked& d) {
 void Invariants::check(const StopAsked& d) {
   const TaskState& task = second_.tasks.at(d.task);
   if (d.reason == StopReason::none) violated(task.spec.name, " is stopped without a reason");
-  const bool for_capacity =
-      d.reason == StopReason::preempted || d.reason == StopReason::guard_restored;
+  const bool for_capacity = d.reason == StopReason::preempted ||
+                            d.reason == StopReason::guard_restored || d.reason == StopReason::moved;
   if (for_capacity && (task.phase != Phase::yielding || task.captured <= task.started_at)) {
     violated(task.spec.name, " is stopped for capacity before its boundary");
   }

@@ -126,6 +126,33 @@ std::optional<Decision> kill_for_capacity(const PoolState& state, Time now) {
   return KillAsked{victim.id, victim.allocation, StopReason::preempted};
 }
 
+// One that runs is moved, as others may be, and nobody has claimed a place for it.
+std::optional<Decision> move_to_nowhere(const PoolState& state, Time now) {
+  const TaskState* task = first_task(state, [&](const TaskState& t) {
+    const auto work = remaining_work(t, now);
+    return t.phase == Phase::running && t.purpose == Purpose::batch && t.spec.contract.sdk &&
+           (!work || *work > hours(1)) && now - t.started_at > hours(1);
+  });
+  if (task == nullptr || state.pause.active) return std::nullopt;
+  return YieldAsked{task->id, task->allocation, ReleaseMode::boundary, now + minutes(10),
+                    StopReason::moved};
+}
+
+// What others hold, and will go on holding, is claimed for one that is to be moved.
+std::optional<Decision> move_onto_others(const PoolState& state, Time now) {
+  const auto is_old = [&](const TaskState& t) {
+    return t.phase == Phase::running && t.purpose == Purpose::batch && t.slots.size() == 1 &&
+           t.spec.request.share == whole_device && !state.plans.contains(t.id) &&
+           now - t.started_at > minutes(30);
+  };
+  const TaskState* task = first_task(state, is_old);
+  if (task == nullptr || state.pause.active) return std::nullopt;
+  const TaskState* other =
+      first_task(state, [&](const TaskState& t) { return is_old(t) && t.id != task->id; });
+  if (other == nullptr) return std::nullopt;
+  return MovePlanned{task->id, other->slots, TaskId::none(), now + minutes(10)};
+}
+
 // Not a decision at all: the state changes beside the record.
 void change_unrecorded(PoolState& state, Time now, const Event& event, StepResult& result) {
   step(state, now, event, result);
@@ -175,6 +202,10 @@ std::vector<NamedBug> planted_bugs() {
       {"KillsForCapacity",
        "is killed before it was asked to stop",
        {.step = with_extra(kill_for_capacity)}},
+      {"MovesToNowhere",
+       "is moved and has no place to go to",
+       {.step = with_extra(move_to_nowhere)}},
+      {"ClaimsWhatOthersHold", "claimed or held for good", {.step = with_extra(move_onto_others)}},
       {"ChangesUnrecorded",
        "the state is another one than what its records make of it",
        {.step = change_unrecorded}},

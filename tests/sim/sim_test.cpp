@@ -57,6 +57,8 @@ TEST(Simulation, Seeds) {
     all.failed += one.failed;
     all.refused += one.refused;
     all.waiting += one.waiting;
+    all.reserved += one.reserved;
+    all.moved += one.moved;
     if (one.violations.empty()) continue;
     if (++broken > most_shown) continue;
     std::string text = "seed " + std::to_string(seed) + ":\n";
@@ -66,17 +68,20 @@ TEST(Simulation, Seeds) {
   EXPECT_EQ(broken, 0U) << "seeds of " << seeds;
   std::printf(
       "%llu seeds: %llu events, %llu daemon crashes; tasks: %llu finished, %llu failed, "
-      "%llu refused, %llu wait; %llu preemptions\n",
+      "%llu refused, %llu wait; %llu preemptions; %llu times room was kept, %llu moves\n",
       static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(all.events),
       static_cast<unsigned long long>(all.crashes), static_cast<unsigned long long>(all.finished),
       static_cast<unsigned long long>(all.failed), static_cast<unsigned long long>(all.refused),
-      static_cast<unsigned long long>(all.waiting), static_cast<unsigned long long>(all.preempted));
+      static_cast<unsigned long long>(all.waiting), static_cast<unsigned long long>(all.preempted),
+      static_cast<unsigned long long>(all.reserved), static_cast<unsigned long long>(all.moved));
   // A run in which nothing ever goes wrong proves nothing.
   if (seeds < 100) return;
   EXPECT_GT(all.crashes, seeds / 2);
   EXPECT_GT(all.finished, seeds);
   EXPECT_GT(all.preempted, seeds / 5);
   EXPECT_GT(all.refused, seeds / 5);
+  EXPECT_GT(all.reserved, seeds / 5);
+  EXPECT_GT(all.moved, seeds / 50);
 }
 
 TEST(Simulation, TheSameSeedIsTheSameRun) {

@@ -240,6 +240,8 @@ Outcome run_seed(std::uint64_t seed, const Planted& planted) {
   }
   outcome.events = site.daemon().events();
   outcome.crashes = site.daemon().crashes();
+  outcome.reserved = site.invariants().reserved();
+  outcome.moved = site.invariants().moved();
   if (site.daemon().is_up()) count(site.state(), outcome);
   return outcome;
 }

@@ -37,6 +37,12 @@ PoolSpec any_pool(Random& random, std::int64_t devices, Mood mood) {
   if (random.chance(Ppm(200'000))) pool.device_reserve = MiB(512);
   if (random.chance(Ppm(200'000))) pool.share_min_memory = MiB(32'768);
   if (random.chance(Ppm(200'000))) pool.baseline = "cuda-12.2";
+  pool.reserve.after = random.between(seconds(30), minutes(15));
+  pool.reserve.most = static_cast<std::int32_t>(random.below(5));
+  pool.defragment.enabled = !random.chance(Ppm(200'000));
+  pool.defragment.every = random.between(minutes(1), minutes(10));
+  pool.defragment.quiet_below = Ppm(random.between(100'000, 1'000'000));
+  pool.defragment.cooldown = static_cast<std::int32_t>(random.below(11));
   return pool;
 }
 

@@ -23,12 +23,28 @@ constexpr std::array event_names{"PoolConfigured",      "NodeJoined",
                                  "PlacementLearned"};
 static_assert(event_names.size() == std::variant_size_v<Event>);
 
-constexpr std::array decision_names{
-    "TaskAdmitted",      "TaskRefused",      "TaskPlaced",           "PreemptionPlanned",
-    "PreemptionDropped", "YieldAsked",       "YieldWithdrawn",       "CheckpointAsked",
-    "StopAsked",         "KillAsked",        "BackoffEnded",         "ReplicaAdded",
-    "ReplicaDropped",    "RolesAssigned",    "DeviceExcluded",       "DeviceReadmitted",
-    "WaitReasonChanged", "ConditionChanged", "PreemptRetryScheduled"};
+constexpr std::array decision_names{"TaskAdmitted",
+                                    "TaskRefused",
+                                    "TaskPlaced",
+                                    "PreemptionPlanned",
+                                    "PreemptionDropped",
+                                    "YieldAsked",
+                                    "YieldWithdrawn",
+                                    "CheckpointAsked",
+                                    "StopAsked",
+                                    "KillAsked",
+                                    "BackoffEnded",
+                                    "ReplicaAdded",
+                                    "ReplicaDropped",
+                                    "RolesAssigned",
+                                    "DeviceExcluded",
+                                    "DeviceReadmitted",
+                                    "WaitReasonChanged",
+                                    "ConditionChanged",
+                                    "PreemptRetryScheduled",
+                                    "RoomReserved",
+                                    "MovePlanned",
+                                    "LookScheduled"};
 static_assert(decision_names.size() == std::variant_size_v<Decision>);
 
 template <class Variant>

@@ -183,7 +183,8 @@ enum class StopReason : std::uint8_t {
   contract_breach,
   device_failed,
   unhealthy,
-  admission_revoked
+  admission_revoked,
+  moved  // to go on elsewhere: room is made for others
 };
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.
@@ -308,12 +309,35 @@ struct PreemptRetryScheduled {
   ShapeId shape;
   Time at;
 };
+// Devices are kept for `task`, which others pass: what their tenants leave, nobody else takes. It
+// asks nobody to yield.
+struct RoomReserved {
+  TaskId task;
+  std::vector<Slot> slots;
+  std::vector<Victim> victims;  // the tenants
+  Time expected;                // when they will have left
+};
+// `task` runs, and is to go on at `slots`, claimed for it: it is asked to yield next. Room is made
+// for `for_task`, or for whoever comes.
+struct MovePlanned {
+  TaskId task;
+  std::vector<Slot> slots;
+  TaskId for_task;
+  Time expected;
+};
+// Nothing is looked at again before `at`: who needs room kept, or what could be consolidated.
+enum class Look : std::uint8_t { room, consolidation };
+struct LookScheduled {
+  Look look{};
+  Time at;
+};
 
 using Decision =
     std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
                  YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked, BackoffEnded,
                  ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
-                 WaitReasonChanged, ConditionChanged, PreemptRetryScheduled>;
+                 WaitReasonChanged, ConditionChanged, PreemptRetryScheduled, RoomReserved,
+                 MovePlanned, LookScheduled>;
 
 // ---- actions -------------------------------------------------------------------------------
 

@@ -53,9 +53,11 @@ NEAP_ROW(guard_reclaim, fixed_cost, protect_min, budget_per_day, rounds, missed_
 NEAP_FIELDS_END
 NEAP_FIELDS(ScaleSpec, up_above, up_for, down_below, down_for, stale_after)
 NEAP_FIELDS(PrefilterSpec, out_above, back_below, back_after)
+NEAP_FIELDS(ReserveSpec, after, most)
+NEAP_FIELDS(DefragmentSpec, enabled, every, horizon, quiet_below, cooldown)
 NEAP_FIELDS_BEGIN(PoolSpec)
 NEAP_ROW(name, total_gpus, inference_guard_min, elastic_buffer, preempt, scale, prefilter, tiers)
-NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts)
+NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts, reserve, defragment)
 NEAP_FIELDS_END
 NEAP_FIELDS(DeviceSpec, uuid, model, memory, dedicated, pair)
 NEAP_FIELDS(NodeSpec, name, fault_domain, devices, rack, cpu_milli, memory)
@@ -131,5 +133,8 @@ NEAP_FIELDS(DeviceReadmitted, device)
 NEAP_FIELDS(WaitReasonChanged, shape, code)
 NEAP_FIELDS(ConditionChanged, condition, active, detail)
 NEAP_FIELDS(PreemptRetryScheduled, shape, at)
+NEAP_FIELDS(RoomReserved, task, slots, victims, expected)
+NEAP_FIELDS(MovePlanned, task, slots, for_task, expected)
+NEAP_FIELDS(LookScheduled, look, at)
 
 }  // namespace neap

@@ -9,10 +9,6 @@ namespace neap {
 
 namespace {
 
-std::uint64_t timer_slot(TimerKind kind, std::uint32_t id) {
-  return (static_cast<std::uint64_t>(kind) << 32) | id;
-}
-
 void move_node(PoolState& state, ModelId id, std::size_t slot, NodeId node, std::uint8_t from,
                std::uint8_t to) {
   ModelIndex& model = state.index->models[id.value];
@@ -141,10 +137,12 @@ void refresh_device(PoolState& state, DeviceId id) {
   if (old.whole) count_whole(state, device, old.role, -1);
   if (old.usable) {
     --model.usable[static_cast<std::size_t>(old.role)];
+    model.free_milli[static_cast<std::size_t>(old.role)] -= old.share;
     if (old.role != Role::dedicated) --index.usable_shared;
   }
   if (now.usable) {
     ++model.usable[static_cast<std::size_t>(now.role)];
+    model.free_milli[static_cast<std::size_t>(now.role)] += now.share;
     if (now.role != Role::dedicated) ++index.usable_shared;
   }
   if (now.whole) count_whole(state, device, now.role, +1);
@@ -177,75 +175,15 @@ void refresh_queue(PoolState& state, const TaskState& task) {
                            !state.plans.contains(task.id);
   if (could_start) {
     if (queue.insert(key).second) index.agenda.shapes.insert(task.shape.value);
-  } else {
-    queue.erase(key);
+    index.waiters.emplace(task.tier, task.submitted, task.id);
+  } else if (queue.erase(key) > 0) {
+    index.waiters.erase({task.tier, task.submitted, task.id});
   }
   if (queue.empty()) {
     index.waiting_shapes.erase(task.shape.value);
   } else {
     index.waiting_shapes.insert(task.shape.value);
   }
-}
-
-void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at) {
-  auto& index = *state.index;
-  const std::uint64_t slot = timer_slot(kind, id);
-  const auto found = index.timer_of.find(slot);
-  if (found != index.timer_of.end()) {
-    if (found->second == at) return;
-    index.timers.erase({found->second, kind, id});
-    if (at == Time::never()) {
-      index.timer_of.erase(found);
-      return;
-    }
-    found->second = at;
-  } else {
-    if (at == Time::never()) return;
-    index.timer_of.emplace(slot, at);
-  }
-  index.timers.emplace(at, kind, id);
-}
-
-void refresh_timer(PoolState& state, const TaskState& task) {
-  if (task.phase == Phase::yielding || task.phase == Phase::stopping) {
-    state.index->leaving.insert(task.id);
-  } else {
-    state.index->leaving.erase(task.id);
-  }
-  Time at = Time::never();
-  switch (task.phase) {
-    case Phase::waiting:
-      if (task.not_before > state.now) at = task.not_before;
-      break;
-    case Phase::starting:
-      if (task.service.valid()) {
-        at = task.placed_at + state.service(task.service).spec.start_timeout;
-      }
-      break;
-    case Phase::running:
-      at = task.checkpoint_due;
-      if (task.service.valid() && !task.ready) {
-        at = task.placed_at + state.service(task.service).spec.start_timeout;
-      }
-      break;
-    case Phase::yielding:
-      at = task.yield_by + state.spec.preempt.grace;
-      break;
-    case Phase::stopping:
-      at = task.kill_at;
-      break;
-    default:
-      break;
-  }
-  set_timer(state, TimerKind::task, task.id.value, at);
-}
-
-void refresh_plan_timer(PoolState& state, const Plan& plan) {
-  const bool waits_for_an_end =
-      std::any_of(plan.victims.begin(), plan.victims.end(),
-                  [](const Victim& victim) { return victim.mode == ReleaseMode::finish; });
-  set_timer(state, TimerKind::plan, plan.task.value,
-            waits_for_an_end ? plan.needed_by : Time::never());
 }
 
 ShapeId intern_shape(PoolState& state, const Shape& shape) {
@@ -396,7 +334,7 @@ void rebuild_names_and_queues(PoolState& state) {
     refresh_queue(state, task);
     refresh_timer(state, task);
   });
-  for (const auto& [task, plan] : state.plans) refresh_plan_timer(state, plan);
+  for (const auto& [task, plan] : state.plans) note_plan(state, plan);
 }
 
 }  // namespace
@@ -441,6 +379,8 @@ void rebuild_index(PoolState& state) {
   if (state.guard_retry_at > state.now) {
     set_timer(state, TimerKind::guard, 0, state.guard_retry_at);
   }
+  refresh_look(state, Look::room);
+  refresh_look(state, Look::consolidation);
   index.victims.touch_all();
   index.agenda.guard = true;  // roles were assigned with the record that called for it
   mark_waiting(state);
@@ -473,8 +413,10 @@ bool index_is_current(const PoolState& state) {
     const ModelIndex& x = a.models[m];
     const ModelIndex& y = b.models[m];
     if (x.cells != y.cells || x.open != y.open) return false;
-    if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable)
+    if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable ||
+        x.free_milli != y.free_milli) {
       return false;
+    }
     for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
       const std::size_t n = std::max(x.whole[slot].size(), y.whole[slot].size());
       for (std::size_t f = 0; f < n; ++f) {
@@ -492,6 +434,7 @@ bool index_is_current(const PoolState& state) {
          a.allocations == b.allocations && a.plans_of_victim == b.plans_of_victim &&
          a.free_hosts == b.free_hosts && a.groups == b.groups && a.weights == b.weights &&
          a.rack_nodes == b.rack_nodes && a.domain_nodes == b.domain_nodes &&
+         a.waiters == b.waiters && a.reserved == b.reserved && a.moving == b.moving &&
          a.leaving == b.leaving && a.ended == b.ended && a.running_by_tier == b.running_by_tier;
 }
 

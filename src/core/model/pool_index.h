@@ -40,6 +40,7 @@ struct ModelIndex {
   std::array<CellCounts, role_masks.size()> cells;
   // open[role]: nodes where a device of this role is free in part at least, by fault domain.
   std::array<std::set<std::pair<DomainId, NodeId>>, role_count> open;
+  std::array<std::int64_t, role_count> free_milli{};  // of usable devices, wholly free or not
   bool operator==(const ModelIndex&) const = default;
 };
 
@@ -50,7 +51,7 @@ struct QueueKey {
   auto operator<=>(const QueueKey&) const = default;
 };
 
-enum class TimerKind : std::uint8_t { task, shape, device, guard, plan };
+enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look };
 using TimerKey = std::tuple<Time, TimerKind, std::uint32_t>;
 
 struct PoolIndex {
@@ -82,6 +83,8 @@ struct PoolIndex {
   std::vector<std::set<QueueKey>>
       waiting;  // by shape: those that could start now if there were room
   IdSet waiting_shapes;
+  std::set<std::tuple<TierId, Time, TaskId>> waiters;  // all of them, by tier and submission
+  std::set<TaskId> reserved, moving;                   // tasks with a plan of that kind
   std::set<TimerKey> timers;
   std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
@@ -134,6 +137,10 @@ void refresh_timer(PoolState& state, const TaskState& task);
 // A plan that waits for a task to end by itself is given up at its time.
 void refresh_plan_timer(PoolState& state, const Plan& plan);
 void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
+void refresh_look(PoolState& state, Look look);
+// A plan is there, or was given up.
+void note_plan(PoolState& state, const Plan& plan);
+void forget_plan(PoolState& state, const Plan& plan);
 // Capacity may have become free: all that wait are looked at again.
 void mark_waiting(PoolState& state);
 [[nodiscard]] ShapeId intern_shape(PoolState& state, const Shape& shape);

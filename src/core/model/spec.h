@@ -46,6 +46,21 @@ struct ScaleSpec {
   Micros stale_after = seconds(30);  // a longer gap between samples is "unknown"
 };
 
+// Room kept for a task that others pass (docs/decisions/0011).
+struct ReserveSpec {
+  Micros after = minutes(10);  // it has waited so long
+  std::int32_t most = 4;       // tasks at once; 0: room is kept for nobody
+};
+
+// Tasks moved at low tide, so that devices and nodes become free as a whole (C5, D8).
+struct DefragmentSpec {
+  bool enabled = true;
+  Micros every = minutes(5);   // between two looks
+  Micros horizon = hours(4);   // over which the demand is expected, and no longer waits are saved
+  Ppm quiet_below{100'000};    // arrivals an hour, as a part of the devices
+  std::int32_t cooldown = 10;  // a task runs for so many restores between two moves
+};
+
 struct PrefilterSpec {  // SPEC A2
   Ppm out_above{700'000};
   Ppm back_below{600'000};
@@ -60,6 +75,8 @@ struct PoolSpec {
   PreemptSpec preempt;
   ScaleSpec scale;
   PrefilterSpec prefilter;
+  ReserveSpec reserve;
+  DefragmentSpec defragment;
   std::vector<TierSpec> tiers;  // sorted by weight descending, then name; TierId is the index
   std::string baseline;         // runtime baseline (A5); empty accepts any
   MiB share_min_memory{0};      // A7: smaller devices are not shared

@@ -34,7 +34,12 @@ PoolState::PoolState(const PoolState& other)
       next_allocation(other.next_allocation),
       demand(other.demand),
       basis(other.basis),
-      guard_retry_at(other.guard_retry_at) {
+      guard_retry_at(other.guard_retry_at),
+      room_look_at(other.room_look_at),
+      consolidation_look_at(other.consolidation_look_at),
+      newest_placed(other.newest_placed),
+      arrivals(other.arrivals),
+      arrivals_hour(other.arrivals_hour) {
   rebuild_index(*this);
 }
 
@@ -202,10 +207,11 @@ std::string_view name_of(ReleaseMode mode) {
 }
 
 std::string_view name_of(StopReason reason) {
-  constexpr std::array<std::string_view, 9> names{
+  constexpr std::array<std::string_view, 10> names{
       "none",          "cancelled",      "scaled_down",
       "preempted",     "guard_restored", "contract_breach",
-      "device_failed", "unhealthy",      "admission_revoked"};
+      "device_failed", "unhealthy",      "admission_revoked",
+      "moved"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -233,9 +239,10 @@ namespace {
 // The scalar and short parts, in one list for the codec; tasks, maps and plans follow by hand.
 template <class Visitor, class State>
 void visit_scalars(Visitor& visitor, State& self){
-    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains, racks)
-        NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
-            NEAP_ROW(next_allocation, demand, basis, guard_retry_at)}
+    NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains,
+             racks) NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
+        NEAP_ROW(next_allocation, demand, basis, guard_retry_at)
+            NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

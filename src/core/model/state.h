@@ -159,6 +159,7 @@ struct TaskState {
   Time kill_at = Time::never();
   StopReason stop_reason = StopReason::none;
   bool asked_to_yield = false;  // in this allocation, even if that was withdrawn
+  std::int32_t reserved = 0;    // times that room was kept for it since it began to wait
 
   std::int32_t exit_code = 0, exit_signal = 0;
   std::string detail;  // why it was refused or failed
@@ -177,12 +178,25 @@ struct ServiceState {
   std::int32_t failures = 0;  // starts in a row that ended unasked
 };
 
-// Devices claimed for a waiting task, and who was asked to leave them.
+// preemption: others were asked to leave. reservation: others leave when they end, or are moved.
+// move: the task itself runs, and goes on here once it has yielded where it is.
+enum class PlanKind : std::uint8_t { preemption, reservation, move };
+
+// Devices claimed for a task, and who is to leave them.
 struct Plan {
   TaskId task;
   std::vector<Slot> slots;
   std::vector<Victim> victims;  // those that have not released yet
   Time made, needed_by;
+  PlanKind kind{};
+  TaskId for_task;  // for whom room is made by this move; none: for whoever comes
+};
+
+// What came of late, by whole devices on one node (0: everything), in thousandths of a
+// task. Halved with every hour, so that it is about twice what comes in one.
+struct Arrivals {
+  std::int32_t devices = 0;
+  std::int64_t tasks = 0;
 };
 
 struct Pause {
@@ -263,6 +277,10 @@ struct PoolState {
   DemandBook demand;
   PlacementBasis basis;
   Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
+  Time room_look_at, consolidation_look_at;  // nothing is looked at before
+  std::vector<Time> newest_placed;           // by tier: the latest submission of those placed
+  std::vector<Arrivals> arrivals;            // sorted by devices
+  std::int64_t arrivals_hour = 0;            // of the epoch, up to which it is kept
 
   std::unique_ptr<PoolIndex> index;
 
@@ -316,13 +334,14 @@ NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, 
 NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
 NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
-NEAP_ROW(asked_to_yield, exit_signal, detail)
+NEAP_ROW(asked_to_yield, reserved, exit_signal, detail)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ServiceState)
 NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
 NEAP_ROW(below_since, in_use, failures)
 NEAP_FIELDS_END
-NEAP_FIELDS(Plan, task, slots, victims, made, needed_by)
+NEAP_FIELDS(Plan, task, slots, victims, made, needed_by, kind, for_task)
+NEAP_FIELDS(Arrivals, devices, tasks)
 NEAP_FIELDS(DemandBook, kinds, seen)
 NEAP_FIELDS(PlacementBasis, version, seen, kinds, table)
 NEAP_FIELDS(Pause, active, by, why, since)

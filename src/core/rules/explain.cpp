@@ -65,7 +65,10 @@ Best best_of(const PoolState& state, const Shape& shape) {
 // Whose work is in the way is for its owner to know.
 std::string plan_text(const PoolState& state, const TaskState& task) {
   const Plan& plan = state.plans.at(task.id);
-  std::string text = "devices are claimed; waiting for ";
+  if (plan.kind == PlanKind::move) return "moved to make room: it goes on at once elsewhere";
+  const bool kept = plan.kind == PlanKind::reservation;
+  std::string text = kept ? "devices are kept for it, as others passed it; waiting for "
+                          : "devices are claimed; waiting for ";
   Time last(0);
   for (std::size_t i = 0; i < plan.victims.size(); ++i) {
     const Victim& victim = plan.victims[i];

@@ -32,6 +32,9 @@ struct ReleaseTimes {
 // interactive only for inference (D1), interruptible.
 [[nodiscard]] bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand);
 
+// The same, whoever waits for it to leave already.
+[[nodiscard]] bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& demand);
+
 // Nothing when no mode releases by `needed_by`. Kill is among the modes where the pool allows
 // break-glass; find_victims() turns to it only when no set of victims can do without.
 [[nodiscard]] std::optional<Offer> cheapest_offer(const PoolState& state, const TaskState& task,

@@ -220,11 +220,15 @@ bool is_protected(const PoolState& state, const TaskState& task, Time now) {
   return protection_of(state, task, restore, now).active;
 }
 
-bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand) {
+bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& demand) {
   if (task.phase != Phase::running || task.purpose == Purpose::inference) return false;
   if (task.purpose == Purpose::interactive && demand.purpose != Purpose::inference) return false;
   if (!task.spec.interruptible) return false;
-  if (state.tier(task.tier).weight >= state.tier(demand.tier).weight) return false;
+  return state.tier(task.tier).weight < state.tier(demand.tier).weight;
+}
+
+bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand) {
+  if (!may_yield_to(state, task, demand)) return false;
   const auto& taken = state.index->plans_of_victim;
   return taken.empty() || !taken.contains(task.id);
 }

@@ -192,8 +192,9 @@ class RandomPool {
     const TaskId task = tasks_[running.task].id;
     static constexpr StopReason reasons[] = {
         StopReason::preempted,     StopReason::guard_restored,  StopReason::scaled_down,
-        StopReason::device_failed, StopReason::contract_breach, StopReason::admission_revoked};
-    const StopReason reason = reasons[below(6)];
+        StopReason::device_failed, StopReason::contract_breach, StopReason::admission_revoked,
+        StopReason::moved};
+    const StopReason reason = reasons[below(7)];
     const std::int64_t kind = below(5);
     running.revoked = kind != 0 && kind != 2 && reason == StopReason::admission_revoked;
     switch (kind) {

@@ -198,6 +198,10 @@ class Painter {
       for (const Victim& v : plan->victims) {
         planned_[v.task.value] = tasks_[plan->task.value].team;
       }
+    } else if (const auto* room = as<RoomReserved>(r)) {
+      for (const Victim& v : room->victims) {
+        planned_[v.task.value] = tasks_[room->task.value].team;
+      }
     } else if (const auto* y = as<YieldAsked>(r)) {
       ask(y->allocation, y->reason);
     } else if (const auto* s = as<StopAsked>(r)) {
@@ -238,11 +242,12 @@ class Painter {
     if (line->asked < 0) line->asked = at_;
     line->reason = reason;
     TaskLine& task = tasks_[line->task];
-    if (reason == StopReason::guard_restored) task.payer = "(pool)";
+    const bool for_pool = reason == StopReason::guard_restored || reason == StopReason::moved;
+    if (for_pool) task.payer = "(pool)";
     if (reason == StopReason::preempted) {
       task.payer = planned_.contains(line->task) ? planned_[line->task] : "(pool)";
     }
-    if (reason == StopReason::guard_restored || reason == StopReason::preempted) {
+    if (for_pool || reason == StopReason::preempted) {
       task.asked_in = line->id;
     }
   }
@@ -417,7 +422,7 @@ void Painter::read_reports(const Record& r) {
       const StopReason why = line->reason;
       finish(line->id, 'x',
              why == StopReason::preempted || why == StopReason::guard_restored ||
-                 why == StopReason::device_failed);
+                 why == StopReason::moved || why == StopReason::device_failed);
     }
   } else {
     read_replica_reports(r);

@@ -1,0 +1,219 @@
+// Steps of decide() that make room: for a task that others pass, and at low tide for whoever
+// comes. docs/decisions/0011.
+#include <algorithm>
+
+#include "core/decider.h"
+#include "core/rules/defragment.h"
+#include "core/rules/departure.h"
+#include "core/rules/keep_room.h"
+#include "core/rules/place.h"
+#include "core/rules/preempt.h"
+
+namespace neap {
+
+namespace {
+
+constexpr Micros look_again = minutes(1);  // at what is kept, and at who could not be helped
+constexpr std::size_t waiters_seen = 64;   // of one tier, the first of them
+constexpr int searches_per_look = 8;
+constexpr int moves_per_call = 4;      // destinations looked for
+constexpr std::int32_t most_made = 8;  // times that room is kept for one task before it is left be
+constexpr std::uint32_t nodes_per_look = 64;
+
+__extension__ using Wide = __int128;
+
+std::int64_t times_saturated(std::int64_t milli, Micros span) {
+  const Wide product = static_cast<Wide>(milli) * span.value;
+  return static_cast<std::int64_t>(std::min<Wide>(product, std::int64_t{1} << 62));
+}
+
+}  // namespace
+
+// ---- 7 ---------------------------------------------------------------------------------------
+
+void Decider::keep_room() {
+  const PoolIndex& index = *state_.index;
+  if (state_.pause.active) return;
+  const bool due = room_was_given_ || now_ >= state_.room_look_at;
+  if (!index.reserved.empty() && (due || !index.agenda.shapes.empty())) {
+    const std::vector<TaskId> kept(index.reserved.begin(), index.reserved.end());
+    for (const TaskId id : kept) {
+      if (state_.plans.contains(id)) make_room_for(id);
+    }
+  }
+  if (!due || (index.waiters.empty() && index.reserved.empty())) return;
+  Time next = reserve_for_waiters();
+  if (!index.reserved.empty()) next = std::min(next, now_ + look_again);
+  if (next != Time::never()) emit(LookScheduled{Look::room, next});
+}
+
+// In order of tier and submission: who has waited for so long, and is passed by others.
+Time Decider::reserve_for_waiters() {
+  const ReserveSpec& spec = state_.spec.reserve;
+  Time next = Time::never();
+  if (spec.most <= 0) return next;
+  int searches = 0;
+  std::vector<ShapeId> failed;
+  for (std::uint8_t t = 0; t < state_.spec.tiers.size(); ++t) {
+    if (state_.spec.tiers[t].purpose == Purpose::inference) continue;
+    for (const TaskId id : first_waiters(TierId(t))) {
+      const TaskState& task = state_.tasks.at(id);
+      if (task.dedicated) continue;
+      const Time due = task.phase_since + spec.after;
+      if (due > now_) {
+        next = std::min(next, due);
+        continue;
+      }
+      next = std::min(next, now_ + look_again);
+      if (std::find(failed.begin(), failed.end(), task.shape) != failed.end()) continue;
+      if (!needs_room_kept(state_, task) || !has_turn(task)) continue;
+      if (++searches > searches_per_look) return next;
+      if (!reserve(task)) failed.push_back(state_.tasks.at(id).shape);
+    }
+  }
+  return next;
+}
+
+std::vector<TaskId> Decider::first_waiters(TierId tier) const {
+  std::vector<TaskId> out;
+  const auto& waiters = state_.index->waiters;
+  for (auto at = waiters.lower_bound({tier, Time(0), TaskId(0)});
+       at != waiters.end() && std::get<TierId>(*at) == tier && out.size() < waiters_seen; ++at) {
+    out.push_back(std::get<TaskId>(*at));
+  }
+  return out;
+}
+
+// Only so many at once; a heavier tier takes the turn of a lighter one.
+bool Decider::has_turn(const TaskState& task) {
+  const auto& reserved = state_.index->reserved;
+  if (reserved.size() < static_cast<std::size_t>(state_.spec.reserve.most)) return true;
+  const auto lightest = std::max_element(reserved.begin(), reserved.end(), [&](TaskId a, TaskId b) {
+    const TierId x = state_.tasks.at(a).tier;
+    const TierId y = state_.tasks.at(b).tier;
+    return x != y ? x < y : a < b;
+  });
+  if (state_.tier(state_.tasks.at(*lightest).tier).weight >= state_.tier(task.tier).weight) {
+    return false;
+  }
+  drop_plan_of(*lightest, "a heavier task has its turn");
+  return true;
+}
+
+bool Decider::reserve(const TaskState& task) {
+  std::optional<Room> room = find_room(state_, state_.shape(task.shape), now_);
+  if (!room) return false;
+  if (room->victims.empty()) {
+    start(task, std::move(room->slots));
+    return true;
+  }
+  const TaskId id = task.id;
+  emit(RoomReserved{id, std::move(room->slots), std::move(room->victims), room->expected});
+  make_room_for(id);
+  return true;
+}
+
+// Who would hold it up is moved, where that is worth more than it costs.
+void Decider::make_room_for(TaskId id) {
+  const TaskState& task = state_.tasks.at(id);
+  if (now_ > state_.plans.at(id).needed_by + look_again && task.reserved < most_made) {
+    drop_plan_of(id, "its tenants stay longer than was expected");
+    reserve(task);
+    return;
+  }
+  const std::vector<Victim> victims = state_.plans.at(id).victims;
+  Time stay = now_;  // until then some stay whom nobody can move
+  std::vector<std::pair<TaskId, Departure>> movable;
+  for (const Victim& victim : victims) {
+    const TaskState& tenant = state_.tasks.at(victim.task);
+    const Departure departure = departure_of(state_, tenant, now_);
+    const bool waited_for_by_others = state_.index->plans_of_victim.at(victim.task).size() > 1;
+    const bool heavier = state_.tier(tenant.tier).weight > state_.tier(task.tier).weight;
+    if (!departure.move || waited_for_by_others || heavier) {
+      stay = std::max(stay, departure.gone());
+    } else {
+      movable.emplace_back(victim.task, departure);
+    }
+  }
+  int looked = 0;
+  for (const auto& [tenant, departure] : movable) {
+    if (++looked > moves_per_call) return;
+    move_for(id, tenant, departure, stay);
+  }
+}
+
+// The wait that this saves, times g, has to be worth more than 1.5 times what the move costs.
+void Decider::move_for(TaskId id, TaskId tenant, const Departure& departure, Time stay) {
+  const Plan& plan = state_.plans.at(id);
+  const Shape& shape = state_.shape(state_.tasks.at(id).shape);
+  const TaskState& task = state_.tasks.at(tenant);
+  const Time otherwise = std::min(departure.end, now_ + state_.spec.defragment.horizon);
+  const Micros saved = otherwise - std::max(departure.move->release_by, stay);
+  if (saved <= Micros(0)) return;
+  const std::int64_t milli = shape.request.share.value * shape.request.count;
+  if (!is_worth(times_saturated(milli, saved), departure.move->cost)) return;
+  Elsewhere where;
+  for (const Slot& slot : plan.slots) where.not_devices.push_back(slot.device);
+  std::sort(where.not_devices.begin(), where.not_devices.end());
+  std::vector<Slot> to = destination_of(state_, task, where);
+  const Offer& offer = *departure.move;
+  if (!to.empty()) {
+    move({tenant, std::move(to), offer}, id);
+  } else if (may_yield_to(state_, task, shape)) {
+    emit(YieldAsked{tenant, task.allocation, offer.mode, offer.release_by, StopReason::preempted});
+  }
+}
+
+// Its place is claimed before it is asked.
+void Decider::move(const Move& move, TaskId for_task) {
+  emit(MovePlanned{move.task, move.to, for_task, move.offer.release_by});
+  emit(YieldAsked{move.task, state_.tasks.at(move.task).allocation, move.offer.mode,
+                  move.offer.release_by, StopReason::moved});
+}
+
+// What is kept for lighter tasks is given to a heavier one that lacks it.
+bool Decider::give_room_to(const TaskState& task) {
+  const auto& reserved = state_.index->reserved;
+  for (auto at = reserved.rbegin(); at != reserved.rend(); ++at) {
+    const TaskState& other = state_.tasks.at(*at);
+    if (state_.tier(other.tier).weight >= state_.tier(task.tier).weight) continue;
+    if (!stands_in_the_way(state_, state_.plans.at(*at), state_.shape(task.shape), now_)) continue;
+    drop_plan_of(*at, "a heavier task needs the room");
+    return true;
+  }
+  return false;
+}
+
+// ---- 9 ---------------------------------------------------------------------------------------
+
+void Decider::defragment() {
+  const DefragmentSpec& spec = state_.spec.defragment;
+  const PoolIndex& index = *state_.index;
+  if (!index.moving.empty() && state_.plans.size() > index.moving.size()) stop_consolidating();
+  if (!spec.enabled || state_.pause.active || now_ < state_.consolidation_look_at) return;
+  const bool batch_runs = std::any_of(
+      index.running_by_tier.begin(), index.running_by_tier.end(), [](const auto& entry) {
+        return std::get<1>(entry.first) == static_cast<std::uint8_t>(Purpose::batch);
+      });
+  if (!batch_runs || !is_low_tide(state_, now_) || lacks(state_, now_).empty()) return;
+  emit(LookScheduled{Look::consolidation, now_ + spec.every});
+  const auto nodes = static_cast<std::int64_t>(state_.nodes.size());
+  const auto first = now_.us / std::max<std::int64_t>(1, spec.every.value) * nodes_per_look % nodes;
+  const Window window{static_cast<std::uint32_t>(first), nodes_per_look};
+  for (const Consolidation& cell : find_consolidations(state_, window, now_)) {
+    for (const Move& one : cell.moves) move(one, TaskId::none());
+  }
+}
+
+// The tide rises: who has not left yet stays.
+void Decider::stop_consolidating() {
+  const std::vector<TaskId> moving(state_.index->moving.begin(), state_.index->moving.end());
+  for (const TaskId id : moving) {
+    const bool can_stay = state_.tasks.at(id).phase == Phase::yielding;
+    if (!state_.plans.at(id).for_task.valid() && can_stay) {
+      drop_plan_of(id, "others need devices now");
+    }
+  }
+}
+
+}  // namespace neap
