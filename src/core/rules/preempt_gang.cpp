@@ -21,7 +21,7 @@ std::int32_t fitting(const GangNode& node, const std::vector<bool>& gone) {
   HostPart host = node.problem.room.host;
   for (std::size_t c = 0; c < cover.candidates.size(); ++c) {
     if (!gone[node.jobs[c]]) continue;
-    if (!node.problem.host_frees.empty()) host = host.plus(node.problem.host_frees[c]);
+    host = host.plus(node.problem.host_frees[c]);
     const CoverCandidate& candidate = cover.candidates[c];
     for (std::uint32_t p = candidate.first; p < candidate.first + candidate.count; ++p) {
       lacks[cover.pieces[p].device].reduce(cover.pieces[p].frees);
@@ -31,12 +31,12 @@ std::int32_t fitting(const GangNode& node, const std::vector<bool>& gone) {
   for (std::size_t d = 0; d < lacks.size(); ++d) {
     count += cover.devices[d].usable && lacks[d].met() ? 1 : 0;
   }
-  return std::min(count, devices_for(*node.problem.request, host));
+  return std::min(count, devices_for(node.problem.request, host));
 }
 
 bool is_short_of_host(const NodeProblem& problem) {
   const auto devices = static_cast<std::int32_t>(problem.cover.devices.size());
-  return !problem.room.host.covers(host_part(*problem.request, devices));
+  return !problem.room.host.covers(host_part(problem.request, devices));
 }
 
 class GangSearch {

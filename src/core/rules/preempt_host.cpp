@@ -124,8 +124,8 @@ class HostSearch {
 void with_host(CoverSolver& solver, const CoverProblem& cover, const NodeProblem& node,
                std::int32_t devices, Cells& cells, Cover& out) {
   solver.solve(cover, devices, cells, out);
-  if (!out.feasible || !needs_host(*node.request)) return;
-  const HostPart wanted = host_part(*node.request, devices);
+  if (!out.feasible || !needs_host(node.request)) return;
+  const HostPart wanted = host_part(node.request, devices);
   HostPart host = node.room.host;
   for (const std::uint32_t c : out.chosen) host = host.plus(node.host_frees[c]);
   if (!host.covers(wanted)) HostSearch(cover, node, devices, wanted).run(cells, out);
@@ -136,7 +136,7 @@ void with_host(CoverSolver& solver, const CoverProblem& cover, const NodeProblem
 void solve_node(CoverSolver& solver, const NodeProblem& problem, std::int32_t devices, Cells& cells,
                 Cover& out) {
   const auto& rooms = problem.room.devices;
-  if (problem.request->near.within != Cell::pair || devices < 2) {
+  if (problem.request.near.within != Cell::pair || devices < 2) {
     with_host(solver, problem.cover, problem, devices, cells, out);
     return;
   }

@@ -25,7 +25,7 @@ NodeRange range_of(const PoolState& state, NodeId id) {
 }
 
 void describe_devices(const PoolState& state, NodeId node, const Shape& demand, NodeProblem& out) {
-  out.request = &demand.request;
+  out.request = demand.request;
   out.room = room_of(state, node, demand);
   out.cover.clear();
   out.victims.clear();
@@ -51,7 +51,7 @@ void describe_devices(const PoolState& state, NodeId node, const Shape& demand, 
 template <class Visit>
 void for_tenants(const PoolState& state, const NodeRange& range, const NodeProblem& problem,
                  Visit&& visit) {
-  const bool all = needs_host(*problem.request);
+  const bool all = needs_host(problem.request);
   const auto counts = [&](const Slot& slot) {
     return range.holds(slot.device) &&
            (all || problem.cover.devices[range.position(slot.device)].usable);
@@ -90,17 +90,14 @@ void add_candidate(const TaskState& task, const Shape& demand, const NodeRange& 
     ++candidate.count;
   }
   out.candidates.push_back(candidate);
-  if (needs_host(demand.request)) {
-    problem.host_frees.push_back(host_part(task.spec.request, candidate.count));
-  }
+  problem.host_frees.push_back(host_part(task.spec.request, candidate.count));
 }
 
 // Whether the host would be enough with all of them gone.
 bool host_reaches(const NodeProblem& problem, std::int32_t devices) {
-  if (!needs_host(*problem.request)) return true;
   HostPart host = problem.room.host;
   for (const HostPart& frees : problem.host_frees) host = host.plus(frees);
-  return host.covers(host_part(*problem.request, devices));
+  return host.covers(host_part(problem.request, devices));
 }
 
 }  // namespace

@@ -14,12 +14,12 @@
 namespace neap {
 
 struct NodeProblem {
-  const Request* request = nullptr;  // of the demand, which outlives this
+  Request request;
   NodeRoom room;
   CoverProblem cover;                // devices as in `room`, candidates as in `victims`
   std::vector<Victim> victims;       // with their offers
   std::vector<std::uint32_t> spans;  // nodes that each holds devices on
-  std::vector<HostPart> host_frees;  // what each has of this node's host, if the demand needs it
+  std::vector<HostPart> host_frees;  // what each has of this node's host
 };
 
 // For victims that release by `needed_by`. `demand` names one device model.

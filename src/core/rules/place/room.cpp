@@ -189,24 +189,19 @@ Candidates few_links_broken(const NodeRoom& room, const Candidates& fits, std::s
   return chosen;
 }
 
-Candidates choose(const NodeRoom& room, const Shape& shape, Candidates fits, std::size_t count) {
+Candidates choose(const NodeRoom& room, const Shape& shape, const Candidates& fits,
+                  std::size_t count) {
   if (fits.size() < count) return {};
   const Cell within = shape.request.near.within;
   if (within == Cell::device && count > 1) return {};
   if (within == Cell::pair) return within_pair(room, fits, count);
-  const bool is_whole = fits.front().share == 0;
-  const bool is_linked = std::any_of(fits.begin(), fits.end(), [&](const Candidate& fit) {
-    return room.devices[fit.at].pair >= 0;
-  });
-  if (is_whole && is_linked && fits.size() > count) return few_links_broken(room, fits, count);
-  fits.erase(fits.begin() + static_cast<std::ptrdiff_t>(count), fits.end());
-  return fits;
+  if (fits.front().share == 0) return few_links_broken(room, fits, count);
+  return {fits.begin(), fits.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
 std::vector<Slot> slots_on(const PoolState& state, const NodeRoom& room, const Shape& shape,
                            const Candidates& chosen) {
   std::vector<Slot> slots;
-  slots.reserve(chosen.size());
   for (const Candidate& fit : chosen) {
     const DeviceRoom& device = room.devices[fit.at];
     Take take = take_of(state, shape.request, device.capacity);
@@ -222,22 +217,24 @@ std::vector<Slot> slots_on(const PoolState& state, const NodeRoom& room, const S
 
 std::vector<Slot> place_on_node(const PoolState& state, const NodeRoom& room, const Shape& shape,
                                 std::int32_t count, std::uint8_t roles) {
-  if (needs_host(shape.request) && !room.host.covers(host_part(shape.request, count))) return {};
-  Candidates left = candidates(state, room, shape, roles);
+  if (!room.host.covers(host_part(shape.request, count))) return {};
+  const Candidates fits = candidates(state, room, shape, roles);
   const auto wanted = static_cast<std::size_t>(count);
   // All devices of one task are of one model: that of the best candidate which has enough.
   const auto model_of = [&](const Candidate& fit) {
     return state.device(room.devices[fit.at].device).model;
   };
-  while (!left.empty() && left.size() >= wanted) {
-    const ModelId model = model_of(left.front());
-    const auto others = std::stable_partition(
-        left.begin(), left.end(), [&](const Candidate& fit) { return model_of(fit) == model; });
-    Candidates rest(others, left.end());
-    left.erase(others, left.end());
-    const Candidates chosen = choose(room, shape, std::move(left), wanted);
+  std::vector<ModelId> tried;
+  for (std::size_t first = 0; first + wanted <= fits.size(); ++first) {
+    const ModelId model = model_of(fits[first]);
+    if (std::find(tried.begin(), tried.end(), model) != tried.end()) continue;
+    tried.push_back(model);
+    Candidates same;
+    for (std::size_t i = first; i < fits.size(); ++i) {
+      if (model_of(fits[i]) == model) same.push_back(fits[i]);
+    }
+    const Candidates chosen = choose(room, shape, same, wanted);
     if (!chosen.empty()) return slots_on(state, room, shape, chosen);
-    left = std::move(rest);
   }
   return {};
 }
