@@ -1,5 +1,7 @@
 #include "trace/rates.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace {
 constexpr std::int64_t longest_s = std::int64_t{100} * 365 * 86'400;
 constexpr std::size_t most_windows = 10'000'000;
 constexpr std::int64_t most = 1'000'000'000;
+constexpr std::int64_t most_micro = 1'000'000'000'000'000'000;  // a further client still fits
 
 namespace servegen {
 enum : std::size_t { start, rate, variation, pattern, first, second };
@@ -48,7 +51,7 @@ Result<bool> ServeGenReader::next(Rate& into) {
 
 Result<std::vector<RateWindow>> read_servegen(Bytes archive, std::string_view suffix) {
   TarReader members(std::move(archive));
-  std::map<Time, double> sums;
+  std::map<Time, RateWindow> sums;
   while (true) {
     auto member = members.next();
     if (!member) return tl::unexpected(member.error());
@@ -60,7 +63,11 @@ Result<std::vector<RateWindow>> read_servegen(Bytes archive, std::string_view su
       const auto more = rows.next(rate);
       if (!more) return tl::unexpected(more.error());
       if (!*more) break;
-      sums[rate.from] += rate.per_second;
+      RateWindow& sum = sums[rate.from];
+      sum.from = rate.from;
+      sum.per_second += rate.per_second;
+      sum.micro_per_second = std::min(most_micro, sum.micro_per_second) +
+                             static_cast<std::int64_t>(std::llround(rate.per_second * 1e6));
       if (sums.size() > most_windows) {
         return fail(ErrorCode::too_large, "more than " + std::to_string(most_windows) + " windows");
       }
@@ -68,7 +75,7 @@ Result<std::vector<RateWindow>> read_servegen(Bytes archive, std::string_view su
   }
   std::vector<RateWindow> windows;
   windows.reserve(sums.size());
-  for (const auto& [from, per_second] : sums) windows.push_back({from, per_second});
+  for (const auto& [from, sum] : sums) windows.push_back(sum);
   return windows;
 }
 

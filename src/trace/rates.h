@@ -36,6 +36,9 @@ class ServeGenReader {
 struct RateWindow {
   Time from;
   double per_second = 0;  // of all clients
+  // The sum of what each client's rate is when it is rounded to millionths: the same on every
+  // machine, in any order of the clients.
+  std::int64_t micro_per_second = 0;
 };
 
 // The sum over the client files of a ServeGen archive (tar, with or without gzip), by window.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <deque>
 #include <filesystem>
 #include <utility>
@@ -156,7 +155,7 @@ Result<std::unique_ptr<ArrivalStream>> servegen_rates(trace::Bytes bytes,
   if (!windows) return tl::unexpected(windows.error());
   std::vector<Arrival> arrivals;
   for (const trace::RateWindow& row : *windows) {
-    arrivals.push_back({row.from, RateChange{service, std::llround(row.per_second * 1e6)}});
+    arrivals.push_back({row.from, RateChange{service, row.micro_per_second}});
   }
   if (!arrivals.empty()) arrivals.push_back({arrivals.back().at + window, RateChange{service, 0}});
   return std::make_unique<ListStream>(std::move(arrivals));

@@ -1,0 +1,32 @@
+// Recorded traffic for tests of the guard; from NEAP_TRACES, absent without it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulate/guard/backtest.h"
+
+namespace neap::simulate::testing {
+
+using Offered = std::vector<std::optional<std::int64_t>>;
+
+struct Recorded {
+  Offered offered;  // in slots of 600 s
+
+  [[nodiscard]] static std::optional<Recorded> servegen();
+};
+
+// The clients of ServeGen dealt out to so many services; empty without traces.
+[[nodiscard]] std::vector<Offered> servegen_parts(std::size_t services);
+
+// Traffic on which the rule was not made: its demand, and a rule that fits its slots.
+struct HeldOut {
+  std::string name;
+  lead_time::GuardSpec rule;
+  Demand demand;
+};
+[[nodiscard]] std::vector<HeldOut> held_out();
+
+}  // namespace neap::simulate::testing
