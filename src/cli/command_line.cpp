@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/context.h"
+#include "cli/guard.h"
 #include "cli/verbs.h"
 #include "cli/what_if.h"
 #include "config/problem.h"
@@ -134,6 +135,7 @@ class CommandLine {
     if (program_.demo) add_demo();
     add_simulate();
     add_mig();
+    add_guard();
     add_about();
   }
 
@@ -260,6 +262,63 @@ class CommandLine {
     app->callback([this, profiles] {
       act_ = [profiles](const Context& context) { return mig_profiles(context, *profiles); };
     });
+  }
+
+  void add_guard() {
+    CLI::App* parent = app_.add_subcommand(
+        "guard", "Derive the inference guard and its buffer from recorded traffic");
+    parent->require_subcommand(1);
+    const auto add = [&](const char* name, const char* about,
+                         int (*act)(const Context&, const GuardOptions&)) {
+      auto options = std::make_shared<GuardOptions>();
+      CLI::App* app = parent->add_subcommand(name, about);
+      app->callback([this, options, act] {
+        act_ = [options, act](const Context& context) { return act(context, *options); };
+      });
+      add_guard_options(app, *options);
+      return std::pair(app, options);
+    };
+    const auto [fit, fit_options] =
+        add("fit", "What each rate of violations would cost", &guard_fit);
+    add_json(fit, fit_options->json);
+    const auto [backtest, backtest_options] =
+        add("backtest", "One rate, held against the traffic", &guard_backtest);
+    add_json(backtest, backtest_options->json);
+    const auto [show, options] =
+        add("show", "A picture of demand, guard, buffer and violations", &guard_show);
+    show->add_option("--picture", options->picture, "Draw it into this HTML file too");
+  }
+
+  static void add_guard_options(CLI::App* app, GuardOptions& o) {
+    app->add_option("--trace", o.traces, "Recorded traffic; repeated: services, summed")
+        ->required()
+        ->allow_extra_args(false);
+    app->add_option("--format", o.format, "Of the traffic")
+        ->check(CLI::IsMember(whatif::format_names()))
+        ->capture_default_str();
+    app->add_option("--pool", o.pool, "Devices of the pool")->required();
+    app->add_option("--lead-seconds", o.lead_seconds, "Until lent devices are back; at most 3600")
+        ->capture_default_str();
+    app->add_option("--slot-seconds", o.slot_seconds,
+                    "Divides an hour; without: 300, or the trace's own where that is longer");
+    app->add_option("--x-per-mille", o.x_per_mille, "Hours in which demand may exceed the guard")
+        ->capture_default_str();
+    app->add_option("--idle-cost", o.idle_cost, "Of a device that idles, for the buffer")
+        ->capture_default_str();
+    app->add_option("--shortage-cost", o.shortage_cost, "Of a device that is missed")
+        ->capture_default_str();
+    app->add_option("--peak-devices", o.peak_devices,
+                    "Devices at the highest rate, for each trace; without: the pool")
+        ->allow_extra_args(false);
+    app->add_option("--replica-rate", o.replica_rates, "Instead: requests a second of a replica")
+        ->allow_extra_args(false);
+    app->add_option("--replica-gpus", o.replica_gpus, "Devices of a replica, for each trace")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{10'000}))
+        ->allow_extra_args(false);
+    app->add_option("--score", o.score, "Slots FIRST:LAST; without: from the first that lends");
+    app->add_option("--promotion", o.promotions,
+                    "FIRST:LAST:DEVICES, a floor in these slots; may be repeated")
+        ->allow_extra_args(false);
   }
 
   void add_demo() {

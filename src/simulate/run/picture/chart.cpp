@@ -161,8 +161,17 @@ std::string stacked_chart(const std::vector<Line>& layers, const TimeAxis& time,
 
 std::string line_chart(const std::vector<Line>& lines, const TimeAxis& time,
                        const ValueAxis& values) {
+  return marked_chart(lines, {}, time, values);
+}
+
+std::string marked_chart(const std::vector<Line>& lines, const Marks& marks, const TimeAxis& time,
+                         const ValueAxis& values) {
   std::string out = open_svg() + value_axis(values) + time_axis(time);
   for (const Line& line : lines) out += polyline(steps(line, time, values), line.colour);
+  for (const std::int64_t at : marks.at_us) {
+    out += "<rect fill=\"" + marks.colour + "\"" + attribute("x", x_of(at, time)) +
+           attribute("y", top + plot_height - 6) + " width=\"2\" height=\"6\"/>\n";
+  }
   return out + "</svg>\n";
 }
 

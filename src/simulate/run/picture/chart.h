@@ -32,6 +32,13 @@ struct ValueAxis {
                                         const ValueAxis& values);
 [[nodiscard]] std::string line_chart(const std::vector<Line>& lines, const TimeAxis& time,
                                      const ValueAxis& values);
+// Moments that are marked below the curves.
+struct Marks {
+  std::string colour;
+  std::vector<std::int64_t> at_us;
+};
+[[nodiscard]] std::string marked_chart(const std::vector<Line>& lines, const Marks& marks,
+                                       const TimeAxis& time, const ValueAxis& values);
 // Values are lengths of time in µs at 0 %, 1 % .. 100 %; the axis is logarithmic, from a second.
 [[nodiscard]] std::string distribution_chart(const std::vector<Line>& lines);
 // One bar of parts, each in ppm of the whole.

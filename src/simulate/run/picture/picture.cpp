@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simulate/run/picture/chart.h"
+#include "simulate/run/picture/page.h"
 
 namespace neap::whatif {
 
@@ -18,43 +19,6 @@ constexpr std::array<const char*, 6> tier_colours = {"#f59e0b", "#14b8a6", "#636
 constexpr std::array<const char*, ledger::category_count> category_colours = {
     "#15803d", "#22c55e", "#86efac", "#b91c1c", "#f97316", "#fb923c", "#fdba74", "#a855f7",
     "#e11d48", "#facc15", "#0ea5e9", "#64748b", "#e2e8f0", "#1f2937", "#99f6e4"};
-
-constexpr std::string_view style = R"css(
-:root { color-scheme: light dark; --ink: #1f2937; --soft: #64748b; --card: #ffffff;
-  --page: #f1f5f9; --grid: #e2e8f0; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e5e7eb; --soft: #94a3b8; --card: #1e293b;
-  --page: #0f172a; --grid: #334155; } }
-body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--page);
-  margin: 0 auto; padding: 24px; max-width: 1040px; }
-h1 { font-size: 24px; margin: 0 0 2px; } h2 { font-size: 16px; margin: 0 0 6px; }
-p { margin: 0 0 14px; color: var(--soft); }
-section { background: var(--card); border-radius: 10px; padding: 16px 20px; margin: 0 0 16px;
-  box-shadow: 0 1px 3px rgba(0, 0, 0, .08); }
-svg { width: 100%; height: auto; display: block; }
-svg text { font-size: 12px; fill: var(--soft); } svg text.on { fill: #fff; font-weight: 600; }
-.grid { stroke: var(--grid); stroke-width: 1; }
-.line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .area { opacity: .85; }
-.key span { display: inline-block; margin: 0 16px 6px 0; font-size: 13px; color: var(--soft); }
-.key i { display: inline-block; width: 11px; height: 11px; border-radius: 3px;
-  margin-right: 6px; vertical-align: -1px; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid var(--grid);
-  white-space: nowrap; }
-th { color: var(--soft); font-weight: 500; } th:first-child, td:first-child { text-align: left; }
-.good { color: #16a34a; } .bad { color: #dc2626; }
-)css";
-
-std::string key_of(const std::vector<std::pair<std::string, std::string>>& entries) {
-  std::string out = "<div class=\"key\">";
-  for (const auto& [name, colour] : entries) {
-    out += "<span><i style=\"background:" + colour + "\"></i>" + escaped(name) + "</span>";
-  }
-  return out + "</div>\n";
-}
-
-std::string section(const std::string& title, const std::string& body) {
-  return "<section><h2>" + escaped(title) + "</h2>\n" + body + "</section>\n";
-}
 
 // The runs that are drawn: each policy with the first seed.
 std::vector<const Outcome*> drawn(const Study& study, const StudyOutcome& outcome) {
@@ -233,9 +197,7 @@ std::string picture_of(const Study& study, const StudyOutcome& outcome) {
   if (study.workload.generated) {
     what += (what.empty() ? "" : ", ") + study.workload.generated->kind + " (generated)";
   }
-  std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
-  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out += "<title>neap simulate</title><style>" + std::string(style) + "</style></head><body>\n";
+  std::string out = page_begin("neap simulate");
   out += "<h1>What if</h1><p>" + with_commas(study.cluster.devices()) + " devices (" +
          escaped(study.cluster.text) + "), workload " + escaped(what);
   if (study.seeds.size() > 1) {
@@ -251,7 +213,7 @@ std::string picture_of(const Study& study, const StudyOutcome& outcome) {
   out += curve_section(runs, study, "Fragmentation: devices free on partly used nodes",
                        &Curves::fragmented, "devices");
   out += waits_section(runs, study) + time_section(runs, study) + never_section(runs, study);
-  return out + "</body></html>\n";
+  return out + std::string(page_end);
 }
 
 }  // namespace neap::whatif
