@@ -121,7 +121,10 @@ class EventChecker {
   Result<void> operator()(const ResumeRequested&) const { return {}; }
   Result<void> operator()(const TimerFired&) const { return {}; }
   Result<void> operator()(const PlacementLearned& e) const {
-    if (e.kinds.size() > most_demand_kinds || e.seen > state_.demand.seen) {
+    const bool counted = std::all_of(e.kinds.begin(), e.kinds.end(),
+                                     [](const DemandCount& count) { return count.tasks > 0; });
+    if (e.kinds.size() > most_demand_kinds || !counted || e.seen < 0 ||
+        e.seen > state_.demand.seen) {
       return refuse(ErrorCode::invalid_argument, "the demand is not one that was seen", "kinds");
     }
     if (!leftover::is_table(e.table)) {
