@@ -8,16 +8,23 @@
 
 namespace neap::daemon {
 
+// From its beginning until the loop has applied what it gave: posted is not enough, for records
+// that were applied before it are noted later.
+bool PlacementLearner::is_awaited(const PoolState& state) const {
+  return begun_at_ > 0 && (state.basis.table.empty() || state.basis.seen < begun_at_);
+}
+
 void PlacementLearner::note(const PoolState& state) {
-  if (!learning_is_due(state) || busy_.load() || state.demand.seen == begun_at_) return;
-  begun_at_ = state.demand.seen;
+  const std::int64_t seen = state.demand.seen;
+  if (!learning_is_due(state) || seen == looked_at_ || is_awaited(state)) return;
+  looked_at_ = seen;
   auto lesson = simulate::lesson_of(state);
   if (!lesson) return;
-  busy_.store(true);
+  begun_at_ = seen;
+  // The thread of the lesson before has nothing left to do.
   thread_ = std::jthread([this, lesson = std::move(*lesson)] {
     ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: nothing waits for it
     post_(simulate::learn(lesson));
-    busy_.store(false);
   });
 }
 

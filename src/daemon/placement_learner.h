@@ -1,7 +1,6 @@
 // Learns placement's table from the demand beside the loop, and hands it in as an event.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <thread>
@@ -19,9 +18,11 @@ class PlacementLearner {
   void note(const PoolState& state);
 
  private:
+  [[nodiscard]] bool is_awaited(const PoolState& state) const;
+
   std::function<void(Event)> post_;
-  std::atomic<bool> busy_{false};
-  std::int64_t begun_at_ = 0;  // demand seen when the last lesson began
+  std::int64_t looked_at_ = 0;  // demand seen when a lesson was last looked for
+  std::int64_t begun_at_ = 0;   // and when one last began
   std::jthread thread_;
 };
 
