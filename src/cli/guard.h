@@ -46,8 +46,9 @@ int guard_backtest(const Context& context, const GuardOptions& options);
 int guard_fit(const Context& context, const GuardOptions& options);
 int guard_show(const Context& context, const GuardOptions& options);
 
-// 1234567 ppm as "1.234567" and as "123.4 %".
+// 1234567 ppm as "1.234567", as "1.235" with three digits, and as "123.5 %".
 [[nodiscard]] std::string ratio_text(std::int64_t ppm);
+[[nodiscard]] std::string short_text(std::int64_t ppm, int digits);
 [[nodiscard]] std::string percent_text(std::int64_t ppm);
 // The figures of a back-test, without the braces.
 [[nodiscard]] std::string json_of(const GuardStudy& study, const simulate::Backtest& result);

@@ -16,7 +16,7 @@ int guard_backtest(const Context& context, const GuardOptions& options) {
   }
   const lead_time::GuardSpec& rule = study->spec.rule.guard;
   const std::int64_t slots = result->scored.last - result->scored.first + 1;
-  Table table({"", ""});
+  Table table({"FIGURE", "VALUE"});
   const auto row = [&](std::string name, std::string value) {
     table.add({{std::move(name)}, {std::move(value)}});
   };
@@ -25,11 +25,11 @@ int guard_backtest(const Context& context, const GuardOptions& options) {
                             std::to_string(result->scored_hours) + ", " +
                             percent_text(result->violated_ppm()));
   row("  with the buffer", std::to_string(result->violated_with_buffer));
-  row("idle reserve", ratio_text(result->idle_ppm()).substr(0, 5) + " of the demand");
-  row("mean guard", ratio_text(result->sum_c * 1'000'000 / slots).substr(0, 6) + " of " +
+  row("idle reserve", short_text(result->idle_ppm(), 3) + " of the demand");
+  row("mean guard", short_text(result->sum_c * 1'000'000 / slots, 1) + " of " +
                         std::to_string(rule.devices) + " devices");
-  row("mean buffer", ratio_text(result->sum_buffer * 1'000'000 / slots).substr(0, 5) + " devices");
-  row("changes a day", ratio_text(result->changes_milli_per_day(rule) * 1'000).substr(0, 4));
+  row("mean buffer", short_text(result->sum_buffer * 1'000'000 / slots, 1) + " devices");
+  row("changes a day", short_text(result->changes_micro_per_day(rule), 1));
   row("lends nothing", percent_text(result->lends_nothing * 1'000'000 / slots) + " of the time");
   row("first slot that lends",
       result->first_lend_slot ? std::to_string(*result->first_lend_slot) : "none");

@@ -37,11 +37,11 @@ std::vector<Cell> row_of(const Choice& choice) {
   return {{percent_text(x_ppm)},
           {std::to_string(r.violated_hours) + " of " + std::to_string(r.scored_hours)},
           {percent_text(r.violated_ppm()), above ? Colour::warning : Colour::plain},
-          {ratio_text(r.idle_ppm()).substr(0, 5)},
-          {ratio_text(r.sum_c * 1'000'000 / slots).substr(0, 5)},
-          {ratio_text(r.sum_buffer * 1'000'000 / slots).substr(0, 5)},
+          {short_text(r.idle_ppm(), 3)},
+          {short_text(r.sum_c * 1'000'000 / slots, 1)},
+          {short_text(r.sum_buffer * 1'000'000 / slots, 1)},
           {std::to_string(r.violated_with_buffer)},
-          {ratio_text(r.changes_milli_per_day(rule) * 1'000).substr(0, 4)},
+          {short_text(r.changes_micro_per_day(rule), 1)},
           {percent_text(r.lends_nothing * 1'000'000 / slots)}};
 }
 

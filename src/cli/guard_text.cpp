@@ -39,10 +39,14 @@ std::string ratio_text(std::int64_t ppm) {
   return std::to_string(ppm / 1'000'000) + "." + digits;
 }
 
-std::string percent_text(std::int64_t ppm) {
-  const std::int64_t tenths = (ppm + 500) / 1'000;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+std::string short_text(std::int64_t ppm, int digits) {
+  std::int64_t half = 500'000;
+  for (int i = 0; i < digits; ++i) half /= 10;
+  const std::string text = ratio_text(ppm + half);
+  return text.substr(0, text.size() - static_cast<std::size_t>(6 - digits));
 }
+
+std::string percent_text(std::int64_t ppm) { return short_text(ppm * 100, 1) + " %"; }
 
 std::string json_of(const GuardStudy& study, const simulate::Backtest& result) {
   const lead_time::GuardSpec& rule = study.spec.rule.guard;
@@ -57,8 +61,8 @@ std::string json_of(const GuardStudy& study, const simulate::Backtest& result) {
                     member("sum_c", result.sum_c) + "," + member("sum_d", result.sum_d) + ",";
   out += member("first_lend_slot",
                 result.first_lend_slot ? std::to_string(*result.first_lend_slot) : "null");
-  out += "," + member("changes_per_day", ratio_text(result.changes_milli_per_day(rule) * 1'000)) +
-         "," + member("samples", result.scored_slots) + "," +
+  out += "," + member("changes_per_day", ratio_text(result.changes_micro_per_day(rule))) + "," +
+         member("samples", result.scored_slots) + "," +
          member("unknown_slots", result.unknown_slots) + "," +
          member("violated_slots", result.violated_slots) + "," +
          member("lends_nothing_slots", result.lends_nothing) + "," +

@@ -151,9 +151,9 @@ std::int64_t Backtest::violated_ppm() const {
   return scored_hours == 0 ? 0 : violated_hours * million / scored_hours;
 }
 
-std::int64_t Backtest::changes_milli_per_day(const lead_time::GuardSpec& spec) const {
+std::int64_t Backtest::changes_micro_per_day(const lead_time::GuardSpec& spec) const {
   const std::int64_t slots = scored.last - scored.first + 1;
-  return changes * 1'000 * 24 * spec.slots_per_hour() / slots;
+  return changes * million * 24 * spec.slots_per_hour() / slots;
 }
 
 Result<Backtest> backtest(const BacktestSpec& spec, const Demand& demand) {

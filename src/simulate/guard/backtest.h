@@ -61,7 +61,7 @@ struct Backtest {
 
   [[nodiscard]] std::int64_t idle_ppm() const;  // of the demand
   [[nodiscard]] std::int64_t violated_ppm() const;
-  [[nodiscard]] std::int64_t changes_milli_per_day(const lead_time::GuardSpec& spec) const;
+  [[nodiscard]] std::int64_t changes_micro_per_day(const lead_time::GuardSpec& spec) const;
 };
 
 // Refuses scored slots that there are not, and settings out of range.

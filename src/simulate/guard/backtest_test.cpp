@@ -45,13 +45,13 @@ TEST(GuardBacktest, D4_the_acceptance_table_comes_out_exactly) {
     EXPECT_EQ(result->sum_d, 62'012);
     EXPECT_EQ(result->unknown_slots, 37);
     EXPECT_EQ(result->first_lend_slot, 162);
-    const std::int64_t changes = result->changes_milli_per_day(spec_at(10).rule.guard);
-    EXPECT_LE(changes, 32'000);
+    const std::int64_t changes = result->changes_micro_per_day(spec_at(10).rule.guard);
+    EXPECT_LE(changes, 32'000'000);
     std::printf(
         "acceptance x=%d: violated %lld of %lld, idle %.3f, sum C %lld, changes %.1f a day\n",
         row.per_mille, static_cast<long long>(result->violated_hours),
         static_cast<long long>(result->scored_hours), static_cast<double>(result->idle_ppm()) / 1e6,
-        static_cast<long long>(result->sum_c), static_cast<double>(changes) / 1e3);
+        static_cast<long long>(result->sum_c), static_cast<double>(changes) / 1e6);
   }
 }
 
@@ -104,7 +104,7 @@ TEST(GuardBacktest, D4_traces_not_given_keep_the_stated_rate) {
           trace.name.c_str(), per_mille, static_cast<long long>(result->violated_hours),
           static_cast<long long>(result->scored_hours), static_cast<long long>(most),
           static_cast<double>(result->idle_ppm()) / 1e6,
-          static_cast<double>(result->changes_milli_per_day(trace.rule)) / 1e3);
+          static_cast<double>(result->changes_micro_per_day(trace.rule)) / 1e6);
       EXPECT_TRUE(keeps) << trace.name << " at " << per_mille;
     }
   }
