@@ -286,6 +286,10 @@ class CommandLine {
     add_json(backtest, backtest_options->json);
     const auto [show, options] =
         add("show", "A picture of demand, guard, buffer and violations", &guard_show);
+    for (const auto& [app, o] : {std::pair(backtest, backtest_options), std::pair(show, options)}) {
+      app->add_option("--x-per-mille", o->x_per_mille, "Hours in which demand may exceed the guard")
+          ->capture_default_str();
+    }
     show->add_option("--picture", options->picture, "Draw it into this HTML file too");
   }
 
@@ -301,8 +305,6 @@ class CommandLine {
         ->capture_default_str();
     app->add_option("--slot-seconds", o.slot_seconds,
                     "Divides an hour; without: 300, or the trace's own where that is longer");
-    app->add_option("--x-per-mille", o.x_per_mille, "Hours in which demand may exceed the guard")
-        ->capture_default_str();
     app->add_option("--idle-cost", o.idle_cost, "Of a device that idles, for the buffer")
         ->capture_default_str();
     app->add_option("--shortage-cost", o.shortage_cost, "Of a device that is missed")

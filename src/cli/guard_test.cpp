@@ -177,6 +177,8 @@ TEST_F(GuardVerb, D4_what_is_wrong_is_named) {
     EXPECT_EQ(called.code, 2) << error;
     EXPECT_TRUE(has(called.err, error)) << called.err;
   }
+  EXPECT_EQ(neap({"fit", "--trace", a, "--pool", "40", "--x-per-mille", "10"}).code, 2)
+      << "it tests four of them";
   EXPECT_EQ(neap({"backtest", "--trace", "/nowhere", "--pool", "4"}).code, 3);
   EXPECT_EQ(neap({}).code, 2);
 }

@@ -19,7 +19,7 @@ PATIENCE = 600
 
 
 def write_trace(folder):
-    """A small pool with pods of all kinds, in the form of the openb trace."""
+    """A small pool with pods of all kinds, in the form of the openb trace; and request rates."""
     chance = random.Random(11)
     nodes = ["sn,cpu_milli,memory_mib,gpu,model"]
     for n in range(40):
@@ -32,6 +32,11 @@ def write_trace(folder):
         spec = chance.choice(["", "", "", "T4", "G2"]) if gpus == 1 else ""
         pods.append("p%d,%d,%d,%d,%d,%s" % (p, chance.choice([1000, 4000, 11300]), 4096, gpus, each,
                                             spec))
+    rates = ['{"neap_workload":1}']
+    for half_hour in range(4 * 48):
+        rates.append('{"at_us":%d,"kind":"rate","service":"chat","micro_per_second":%d}'
+                     % (half_hour * 1_800_000_000, chance.randrange(50, 300) * 1_000_000))
+    (folder / "rates.jsonl").write_text("\n".join(rates) + "\n")
     (folder / "nodes.csv").write_text("\n".join(nodes) + "\n")
     (folder / "pods.csv").write_text("\n".join(pods) + "\n")
 
@@ -84,6 +89,8 @@ class Determinism(unittest.TestCase):
         yield [*openb, "--policy", "neap", "--learn", "online", "--ties", "random"]
         yield [*openb, "--policy", "neap"]
         yield ["simulate", "--cluster", "8x8xA100-80G", "--generate", "philly", "--jobs", "300",
+               "--json"]
+        yield ["guard", "fit", "--trace", str(self.folder / "rates.jsonl"), "--pool", "64",
                "--json"]
 
     def test_D8_the_same_inputs_give_the_same_bytes(self):
