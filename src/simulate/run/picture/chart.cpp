@@ -109,7 +109,8 @@ std::string point(std::int64_t x, std::int64_t y) { return number(x) + "," + num
 std::string steps(const Line& line, const TimeAxis& time, const ValueAxis& axis) {
   std::string out;
   for (std::size_t i = 0; i < line.values.size(); ++i) {
-    const std::int64_t from = time.begin_us + line.span_us * static_cast<std::int64_t>(i);
+    const std::int64_t index = line.first + static_cast<std::int64_t>(i);
+    const std::int64_t from = time.begin_us + line.span_us * index;
     const std::int64_t y = y_of(line.values[i], axis);
     out += point(x_of(from, time), y);
     out += point(x_of(std::min(from + line.span_us, time.end_us), time), y);

@@ -13,6 +13,7 @@ struct Line {
   std::string colour;
   std::vector<std::int64_t> values;
   std::int64_t span_us = 1;  // of one value, where they are over time
+  std::int64_t first = 0;    // so many spans from the left, where curves have gaps
 };
 
 // What the horizontal axis of curves stands for.

@@ -20,6 +20,20 @@ std::int64_t slots_each(const simulate::Backtest& result, std::int64_t most) {
   return (slots + most - 1) / most;
 }
 
+// One for each run of columns that are known.
+std::vector<Line> demand_lines(const std::vector<GuardColumn>& columns, std::int64_t span_us) {
+  std::vector<Line> lines;
+  bool in_run = false;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].known && !in_run) {
+      lines.push_back({"demand", demand_colour, {}, span_us, static_cast<std::int64_t>(c)});
+    }
+    in_run = columns[c].known;
+    if (in_run) lines.back().values.push_back(columns[c].demand);
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<GuardColumn> guard_columns(const simulate::Backtest& result,
@@ -49,14 +63,12 @@ std::string guard_picture(const lead_time::GuardSpec& spec, const simulate::Back
   const std::int64_t span_us = slots_each(result, most_columns) * seconds(spec.slot_seconds).value;
   const TimeAxis time{seconds(spec.slot_seconds).value * result.scored.first,
                       seconds(spec.slot_seconds).value * (result.scored.last + 1)};
-  Line wanted{"demand", demand_colour, {}, span_us};
   Line guard{"guard", guard_colour, {}, span_us};
   Line buffer{"guard and buffer", buffer_colour, {}, span_us};
   Marks violations{violation_colour, {}};
   std::int64_t highest = 1;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const GuardColumn& column = columns[c];
-    wanted.values.push_back(column.demand);
     guard.values.push_back(column.guard);
     buffer.values.push_back(column.with_buffer);
     highest = std::max({highest, column.demand, column.with_buffer});
@@ -64,17 +76,17 @@ std::string guard_picture(const lead_time::GuardSpec& spec, const simulate::Back
       violations.at_us.push_back(time.begin_us + span_us * static_cast<std::int64_t>(c));
     }
   }
+  std::vector<Line> lines = demand_lines(columns, span_us);
+  lines.insert(lines.begin(), {buffer, guard});
   std::string out = page_begin("neap guard");
   out += "<h1>Lead-time guard</h1>\n";
   for (const std::string& note : notes) out += "<p>" + escaped(note) + "</p>\n";
-  const std::vector<KeyEntry> key = {{"demand", demand_colour},
+  const std::vector<KeyEntry> key = {{"demand (gaps: no metrics)", demand_colour},
                                      {"guard", guard_colour},
                                      {"guard and buffer", buffer_colour},
                                      {"demand above the guard", violation_colour}};
   const ValueAxis devices{highest + highest / 20 + 1, 1, "devices"};
-  return out +
-         section("Devices",
-                 key_of(key) + marked_chart({buffer, guard, wanted}, violations, time, devices)) +
+  return out + section("Devices", key_of(key) + marked_chart(lines, violations, time, devices)) +
          std::string(page_end);
 }
 
