@@ -67,6 +67,24 @@ TEST(GuardBacktest, D4_the_idle_reserve_is_that_of_the_table) {
   }
 }
 
+// A same-hour quantile violates as often as x = 22 %, and idles more than this guard does there.
+TEST(GuardBacktest, D4_the_same_hour_of_other_days_violates_more_and_idles_more) {
+  const auto recorded = Recorded::servegen();
+  if (!recorded) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
+  const lead_time::GuardSpec rule = spec_at(10).rule.guard;
+  const Demand demand = scaled_demand(rule, recorded->offered, 100);
+  const auto usual =
+      testing::held_against(rule, demand, testing::same_hour_guard(rule, demand), second_week);
+  const auto ours = backtest(spec_at(220), demand);
+  const double idle = static_cast<double>(usual.idle) / static_cast<double>(usual.demand);
+  std::printf("same-hour p95 and 15 %%: violated %lld of 167, idle %.3f; x=220: %lld, %.3f\n",
+              static_cast<long long>(usual.violated_hours), idle,
+              static_cast<long long>(ours->violated_hours),
+              static_cast<double>(ours->idle_ppm()) / 1e6);
+  EXPECT_GE(usual.violated_hours, ours->violated_hours);
+  EXPECT_GT(idle * 1e6, static_cast<double>(ours->idle_ppm()));
+}
+
 TEST(GuardBacktest, D4_altering_the_recorded_future_changes_nothing_before_it) {
   const auto recorded = Recorded::servegen();
   if (!recorded) GTEST_SKIP() << "skipped: NEAP_TRACES not set";

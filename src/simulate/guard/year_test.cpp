@@ -77,6 +77,7 @@ TEST(GuardYear, D4_holidays_keep_the_rates_over_the_year) {
 struct AfterStep {
   std::int64_t first_day = 0;  // violated hours
   std::int64_t second_week = 0;
+  std::int64_t first_day_same_hour = 0;  // of the guard that pools use today
 };
 
 // Over the seeds and four hours of the day at which it comes.
@@ -87,6 +88,11 @@ AfterStep violations_after(std::int64_t percent, std::int32_t per_mille) {
       const std::int64_t step = 60 * day + hour * 6;
       const Demand demand = demand_of(draw_year({seed, 75}, {{step, 75 * day, percent}}));
       sum.first_day += tested(demand, per_mille, Slots{step, step + day - 1}).violated_hours;
+      const lead_time::GuardSpec rule = spec_at(per_mille).rule.guard;
+      sum.first_day_same_hour +=
+          testing::held_against(rule, demand, testing::same_hour_guard(rule, demand),
+                                {step, step + day - 1})
+              .violated_hours;
       const Slots week{step + 7 * day, std::min(step + 14 * day, 75 * day) - 1};
       sum.second_week += tested(demand, per_mille, week).violated_hours;
     }
@@ -99,8 +105,10 @@ TEST(GuardYear, D4_a_step_up_costs_few_violated_hours) {
   const AfterStep after = violations_after(200, 10);
   std::printf(
       "synthetic step of +100 %% x=10: %.1f violated hours in the first 24, %.1f in the "
-      "second week\n",
-      static_cast<double>(after.first_day) / runs, static_cast<double>(after.second_week) / runs);
+      "second week; same-hour p95: %.1f in the first 24\n",
+      static_cast<double>(after.first_day) / runs, static_cast<double>(after.second_week) / runs,
+      static_cast<double>(after.first_day_same_hour) / runs);
+  EXPECT_LT(3 * after.first_day, after.first_day_same_hour);
   EXPECT_LE(after.first_day, 6 * runs);
   EXPECT_GE(after.first_day, 1) << "a doubling that nobody could know of costs something";
   EXPECT_LE(after.second_week, violations_by_chance(168 * runs, 10));

@@ -185,4 +185,42 @@ std::vector<HeldOut> held_out() {
   return all;
 }
 
+std::vector<std::int64_t> same_hour_guard(const lead_time::GuardSpec& spec, const Demand& demand) {
+  const std::int64_t n = spec.slots_per_hour();
+  std::vector<std::int64_t> guard(demand.size(), spec.devices);
+  for (std::size_t s = 0; s < demand.size(); ++s) {
+    const std::int64_t hour = static_cast<std::int64_t>(s) / n;
+    std::vector<std::int64_t> seen;
+    for (std::int64_t day = 1; day <= 14 && hour - 24 * day >= 0; ++day) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto& slot = demand[static_cast<std::size_t>((hour - 24 * day) * n + i)];
+        if (slot) seen.push_back(*slot);
+      }
+    }
+    if (seen.empty()) continue;
+    std::sort(seen.begin(), seen.end());
+    const auto rank = (95 * static_cast<std::int64_t>(seen.size()) + 99) / 100;
+    const std::int64_t percentile = seen[static_cast<std::size_t>(rank - 1)];
+    guard[s] = std::min(spec.devices, (percentile * 115 + 99) / 100);
+  }
+  return guard;
+}
+
+Held held_against(const lead_time::GuardSpec& spec, const Demand& demand,
+                  const std::vector<std::int64_t>& guard, Slots scored) {
+  Held held;
+  std::int64_t violated = -1;  // the last hour that was
+  for (std::int64_t s = scored.first; s <= scored.last; ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    if (!demand[at]) continue;
+    held.demand += *demand[at];
+    held.idle += std::max<std::int64_t>(0, guard[at] - *demand[at]);
+    const std::int64_t hour = s / spec.slots_per_hour();
+    if (*demand[at] <= guard[at] || hour == violated) continue;
+    violated = hour;
+    ++held.violated_hours;
+  }
+  return held;
+}
+
 }  // namespace neap::simulate::testing

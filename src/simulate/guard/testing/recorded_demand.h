@@ -29,4 +29,17 @@ struct HeldOut {
 };
 [[nodiscard]] std::vector<HeldOut> held_out();
 
+// What pools use today, to compare with: the 95th percentile of the demand in the same hour of the
+// last 14 days, and 15 % more.
+[[nodiscard]] std::vector<std::int64_t> same_hour_guard(const lead_time::GuardSpec& spec,
+                                                        const Demand& demand);
+
+struct Held {
+  std::int64_t violated_hours = 0;
+  std::int64_t idle = 0;  // devices above the demand, over the slots
+  std::int64_t demand = 0;
+};
+[[nodiscard]] Held held_against(const lead_time::GuardSpec& spec, const Demand& demand,
+                                const std::vector<std::int64_t>& guard, Slots scored);
+
 }  // namespace neap::simulate::testing
