@@ -203,12 +203,25 @@ class CommandLine {
     app->add_option("--sample", o.sample, "Draw this part of the jobs");
     app->add_option("--until", o.until, "End so long after the first arrival");
     app->add_flag("--no-learning", o.no_learning, "Placement does not learn from the demand");
-    app->add_flag("--json", o.json, "Print the results as JSON");
-    app->add_flag("--csv", o.csv, "Print a row a run");
+    CLI::Option* json = app->add_flag("--json", o.json, "Print the results as JSON");
+    app->add_flag("--csv", o.csv, "Print a row a run")->excludes(json);
     app->add_flag("--curves", o.curves, "Curves over time too, in the JSON");
     app->add_option("--curves-csv", o.curves_csv, "Write the curves to this file");
     app->add_option("--picture", o.picture, "Draw the runs into this HTML file");
     add_what_if_jobs(app, o);
+    refuse_empty_words(app);
+  }
+
+  // An empty word, as of a variable that was never set, would be taken for an option not given.
+  static void refuse_empty_words(CLI::App* app) {
+    const CLI::Validator given(
+        [](const std::string& word) {
+          return word.empty() ? "expected a word, not an empty one" : "";
+        },
+        "");
+    for (CLI::Option* option : app->get_options()) {
+      if (option->get_items_expected_max() > 0) option->check(given);
+    }
   }
 
   // What traces do not tell.

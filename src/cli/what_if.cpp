@@ -87,13 +87,17 @@ Result<whatif::ClusterSpec> cluster_of(const WhatIfOptions& options,
   return whatif::load_cluster(files.front());
 }
 
-std::vector<std::string> policy_files(const WhatIfOptions& options) {
+Result<std::vector<std::string>> policy_files(const WhatIfOptions& options) {
   std::vector<std::string> files = options.policies;
-  std::size_t begin = 0;
-  while (begin < options.compare.size()) {
+  for (std::size_t begin = 0; begin < options.compare.size() + 1 && !options.compare.empty();) {
     const std::size_t end = std::min(options.compare.find(',', begin), options.compare.size());
     files.push_back(options.compare.substr(begin, end - begin));
     begin = end + 1;
+  }
+  const bool nameless = std::find(files.begin(), files.end(), std::string()) != files.end();
+  if (!options.compare.empty() && (nameless || files.size() < 2)) {
+    return wrong("--compare",
+                 "expected pool files with a comma between, such as now.yaml,new.yaml");
   }
   if (files.empty()) files.emplace_back();
   return files;
@@ -213,11 +217,12 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 
 Result<whatif::Study> study_of(const WhatIfOptions& options) {
   whatif::Study study;
-  const std::vector<std::string> files = policy_files(options);
-  auto cluster = cluster_of(options, files);
+  const auto files = policy_files(options);
+  if (!files) return tl::unexpected(files.error());
+  auto cluster = cluster_of(options, *files);
   if (!cluster) return tl::unexpected(cluster.error());
   study.cluster = std::move(*cluster);
-  if (auto added = add_policies(options, files, study); !added) {
+  if (auto added = add_policies(options, *files, study); !added) {
     return tl::unexpected(added.error());
   }
   if (auto added = add_workload(options, study); !added) return tl::unexpected(added.error());

@@ -34,8 +34,12 @@ class RowStream : public ArrivalStream {
     const auto more = reader_.next(row);
     if (!more || !*more) return more;
     into = convert_(std::move(row));
+    ++rows_;
     if (into.at < last_) {
-      return fail(ErrorCode::invalid_argument, "its rows are not in the order of time", name_);
+      return fail(ErrorCode::invalid_argument,
+                  "row " + std::to_string(rows_) +
+                      " is earlier than the one before it; expected the order of time",
+                  name_);
     }
     last_ = into.at;
     return true;
@@ -45,6 +49,7 @@ class RowStream : public ArrivalStream {
   std::string name_;
   Reader reader_;
   Convert convert_;
+  std::int64_t rows_ = 0;
   Time last_;
 };
 

@@ -77,7 +77,7 @@ TEST(Traffic, D4_what_is_no_traffic_is_refused_with_its_place) {
                                 "2023-11-16 18:15:46.6805900,374,44\n"
                                 "2023-11-16 18:15:40.6805900,374,44\n"),
                   Format::automatic),
-            ": its rows are not in the order of time");
+            ": row 2 is earlier than the one before it; expected the order of time");
   EXPECT_EQ(
       error(scratch.workload(rate_line(0, "a", 2) + rate_line(400'000'000, "a", 2)), Format::neap),
       ": expected at most 6000000 minutes of traffic");
