@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/measure.h"
 #include "core/engine.h"
 #include "core/model/pool_index.h"
 #include "core/rules/place.h"
@@ -23,29 +24,6 @@ namespace neap {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// A generator of its own: results do not depend on the standard library.
-struct Random {
-  std::uint64_t state;
-  std::uint64_t next() {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
-};
-
-struct Samples {
-  std::vector<double> us;
-  void add(double v) { us.push_back(v); }
-  double at(double q) {
-    if (us.empty()) return 0;
-    std::sort(us.begin(), us.end());
-    return us[std::min(us.size() - 1,
-                       static_cast<std::size_t>(q * static_cast<double>(us.size())))];
-  }
-};
 
 struct Shape1 {
   int count;
@@ -237,7 +215,7 @@ class Pool {
     return {task.allocation, 1, task.report_epoch == 0 ? 1 : task.report_sequence + 1};
   }
 
-  Random random_;
+  trace::Chance random_;
   int tasks_wanted_;
   int nodes_;
   double unit_ = 0;
@@ -252,8 +230,8 @@ class Pool {
 
 struct Report {
   int nodes = 0;
-  Samples cold, warm;
-  Samples by_kind[6];
+  bench::Samples cold, warm;
+  bench::Samples by_kind[6];
   double place_ns = 0;
   int waiting = 0, running = 0, preemptions = 0;
 };
@@ -267,7 +245,7 @@ Report measure(int nodes, int events) {
     report.waiting += task.phase == Phase::waiting ? 1 : 0;
     report.running += holds_devices(task.phase) ? 1 : 0;
   });
-  Random random{7};
+  trace::Chance random{7};
   // The first search for each kind of demand measures the whole pool: that is cold.
   for (int i = 0; i < 100; ++i) report.cold.add(pool.submit("train_deadline_near"));
   for (int i = 0; i < events; ++i) {
@@ -345,7 +323,7 @@ int main(int argc, char** argv) {
         r.warm.at(1.0), r.preemptions, r.place_ns, growth, log_growth);
     for (int k = 0; k < 6; ++k) {
       std::printf("        %-10s n %6zu  p50 %8.2f  p99 %8.1f  max %8.0f µs\n", kinds[k],
-                  r.by_kind[k].us.size(), r.by_kind[k].at(0.5), r.by_kind[k].at(0.99),
+                  r.by_kind[k].values.size(), r.by_kind[k].at(0.5), r.by_kind[k].at(0.99),
                   r.by_kind[k].at(1.0));
     }
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/measure.h"
 #include "core/engine.h"
 #include "core/model/pool_index.h"
 #include "core/rules/explain.h"
@@ -26,27 +27,6 @@ constexpr int devices_per_node = 8;
 constexpr int nodes_per_rack = 16;
 constexpr int racks_per_domain = 16;
 
-struct Random {
-  std::uint64_t state;
-  std::uint64_t next() {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
-};
-
-struct Samples {
-  std::vector<double> ms;
-  double at(double q) {
-    if (ms.empty()) return 0;
-    std::sort(ms.begin(), ms.end());
-    const auto i = static_cast<std::size_t>(q * static_cast<double>(ms.size()));
-    return ms[std::min(ms.size() - 1, i)];
-  }
-};
-
 // What this thread itself used: others on the machine make it no slower.
 double cpu_ms() {
   timespec now{};
@@ -55,16 +35,16 @@ double cpu_ms() {
 }
 
 template <class Work>
-void measure(Samples& samples, Work&& work) {
+void measure(bench::Samples& samples, Work&& work) {
   const double begin = cpu_ms();
   work();
-  samples.ms.push_back(cpu_ms() - begin);
+  samples.add(cpu_ms() - begin);
 }
 
 // How much of each node is taken, by tasks of how many devices, and what the gang asks beside.
 struct Pattern {
   const char* name;
-  int (*busy)(Random&, int node);
+  int (*busy)(trace::Chance&, int node);
   int task_devices = 1;
   std::int64_t cpu_milli = 0;  // of each of those tasks' devices; hosts have 16 cores a device
   Cell within = Cell::any;
@@ -72,17 +52,19 @@ struct Pattern {
 };
 
 constexpr Pattern patterns[] = {
-    {"empty", [](Random&, int) { return 0; }},
-    {"no node whole", [](Random& r, int) { return 1 + r.below(7); }},
-    {"one node in 64 whole", [](Random& r, int n) { return n % 64 == 0 ? 0 : 1 + r.below(8); }},
-    {"a device free on one node in 64", [](Random&, int n) { return n % 64 == 0 ? 7 : 8; }},
-    {"full, whole-node tasks", [](Random&, int) { return 8; }, 8},
-    {"full, single-device tasks", [](Random&, int) { return 8; }},
+    {"empty", [](trace::Chance&, int) { return 0; }},
+    {"no node whole", [](trace::Chance& r, int) { return 1 + bench::below(r, 7); }},
+    {"one node in 64 whole",
+     [](trace::Chance& r, int n) { return n % 64 == 0 ? 0 : 1 + bench::below(r, 8); }},
+    {"a device free on one node in 64", [](trace::Chance&, int n) { return n % 64 == 0 ? 7 : 8; }},
+    {"full, whole-node tasks", [](trace::Chance&, int) { return 8; }, 8},
+    {"full, single-device tasks", [](trace::Chance&, int) { return 8; }},
     {"within a rack, none has so many",
-     [](Random& r, int n) { return n % 16 < 10 ? 8 : 5 + r.below(2); }, 1, 0, Cell::rack},
-    {"half free, no CPU left", [](Random&, int) { return 4; }, 1, 32'000, Cell::any, 64'000},
-    {"half free, some CPU left", [](Random& r, int) { return 3 + r.below(2); }, 1, 30'000,
-     Cell::any, 640'000},
+     [](trace::Chance& r, int n) { return n % 16 < 10 ? 8 : 5 + bench::below(r, 2); }, 1, 0,
+     Cell::rack},
+    {"half free, no CPU left", [](trace::Chance&, int) { return 4; }, 1, 32'000, Cell::any, 64'000},
+    {"half free, some CPU left", [](trace::Chance& r, int) { return 3 + bench::below(r, 2); }, 1,
+     30'000, Cell::any, 640'000},
 };
 
 class Pool {
@@ -94,7 +76,7 @@ class Pool {
                   {"normal", 40, Purpose::batch}};
     apply(state_, now_, Event(PoolConfigured{spec}));
     for (int n = 0; n < nodes; ++n) apply(state_, now_, Event(NodeJoined{node(n)}));
-    Random random{11};
+    trace::Chance random{11};
     for (int n = 0; n < nodes; ++n) fill(NodeId(static_cast<std::uint32_t>(n)), pattern, random);
     StepResult ignored;
     decide(state_, now_, ignored);
@@ -145,7 +127,7 @@ class Pool {
     return spec;
   }
 
-  void fill(NodeId id, const Pattern& pattern, Random& random) {
+  void fill(NodeId id, const Pattern& pattern, trace::Chance& random) {
     const NodeState& node = state_.node(id);
     const int busy = pattern.busy(random, static_cast<int>(id.value));
     for (int d = 0; d + pattern.task_devices <= busy; d += pattern.task_devices) {
@@ -182,7 +164,7 @@ class Pool {
 };
 
 struct Row {
-  Samples place, explain, victims;
+  bench::Samples place, explain, victims;
   double first_victims = 0;
   std::string outcome;
 };
@@ -206,13 +188,13 @@ Row run(const Pattern& pattern, int nodes, int gang, int rounds) {
   }
   std::optional<Proposal> proposal;
   for (int i = 0; i <= rounds; ++i) {
-    Samples& into = row.victims;
+    bench::Samples& into = row.victims;
     measure(into, [&] {
       proposal = find_victims(pool.state(), shape, pool.now(), pool.now() + minutes(11));
     });
     if (i > 0) continue;
-    row.first_victims = into.ms.front();
-    into.ms.clear();
+    row.first_victims = into.values.front();
+    into.values.clear();
   }
   row.outcome += proposal ? ", " + std::to_string(proposal->victims.size()) + " could yield"
                           : ", nobody could yield";
@@ -255,7 +237,7 @@ int main(int argc, char** argv) {
     std::printf("%-34s %s\n", pattern.name, row.outcome.c_str());
     std::printf("    place %.3f / %.3f / %.3f", row.place.at(0.5), row.place.at(0.99),
                 row.place.at(1));
-    if (!row.explain.ms.empty()) {
+    if (!row.explain.values.empty()) {
       std::printf("   explain %.3f / %.3f / %.3f   victims first %.3f, then %.3f / %.3f / %.3f",
                   row.explain.at(0.5), row.explain.at(0.99), row.explain.at(1), row.first_victims,
                   row.victims.at(0.5), row.victims.at(0.99), row.victims.at(1));

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/measure.h"
 #include "daemon/loop.h"
 #include "daemon/recovery.h"
 
@@ -37,16 +38,9 @@ neap::Time system_now() {
 struct Measured {
   std::mutex mutex;
   std::map<std::string, Clock::time_point> posted;
-  std::vector<double> ms;
+  neap::bench::Samples ms;
   std::vector<AllocationId> started;
 };
-
-double at(std::vector<double>& values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto index = static_cast<std::size_t>(q * static_cast<double>(values.size()));
-  return values[std::min(values.size() - 1, index)];
-}
 
 neap::TaskSubmitted submission(int n) {
   neap::TaskSubmitted event;
@@ -84,7 +78,7 @@ int main(int argc, char** argv) {
     const std::scoped_lock lock(measured.mutex);
     const auto posted = measured.posted.find(start->name);
     if (posted == measured.posted.end()) return;
-    measured.ms.push_back(
+    measured.ms.add(
         std::chrono::duration<double, std::milli>(Clock::now() - posted->second).count());
     measured.posted.erase(posted);
     measured.started.push_back(start->allocation);
@@ -134,16 +128,16 @@ int main(int argc, char** argv) {
   loop.stop();
   runner.join();
   std::filesystem::remove_all(folder);
-  const double p50 = at(measured.ms, 0.5);
-  const double p99 = at(measured.ms, 0.99);
+  const double p50 = measured.ms.at(0.5);
+  const double p99 = measured.ms.at(0.99);
   if (json) {
     std::printf("{\"rate\":%d,\"actions\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f}\n",
-                rate, measured.ms.size(), p50, p99, at(measured.ms, 1.0));
+                rate, measured.ms.values.size(), p50, p99, measured.ms.at(1.0));
   } else {
     std::printf(
         "%d events/s: %zu actions, event to action p50 %.2f ms, p99 %.2f ms, max %.2f ms "
         "(fsync included)\n",
-        rate, measured.ms.size(), p50, p99, at(measured.ms, 1.0));
+        rate, measured.ms.values.size(), p50, p99, measured.ms.at(1.0));
   }
   return measured.ms.empty() ? 1 : 0;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/measure.h"
 #include "core/model/pool_index.h"
 #include "core/rules/preempt.h"
 
@@ -18,20 +19,6 @@ using namespace neap;
 
 constexpr std::int32_t devices_per_node = 8;
 constexpr Time start{hours(24 * 100).value};
-
-// The same numbers in every run (Steele, Lea and Flood's splitmix64).
-struct Chance {
-  std::uint64_t state = 1;
-  std::uint64_t next() {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(n));
-  }
-};
 
 void add_nodes(PoolState& state, std::uint32_t nodes) {
   state.domains = {"r0"};
@@ -54,30 +41,32 @@ void add_nodes(PoolState& state, std::uint32_t nodes) {
 }
 
 // As a task that has run for a while, and is between two checkpoints.
-void start_anew(TaskState& task, Chance& chance, Time now) {
+void start_anew(TaskState& task, trace::Chance& chance, Time now) {
   task.phase = Phase::running;
   task.spec.contract.sdk = true;
-  task.spec.contract.on_demand = chance.below(4) == 0;
+  task.spec.contract.on_demand = bench::below<std::int64_t>(chance, 4) == 0;
   task.spec.contract.interval = minutes(10);
-  task.spec.contract.restore = seconds(60 + chance.below(240));
-  task.started_at = now - Micros(chance.below(hours(10).value));
-  task.captured = std::max(task.started_at, now - Micros(chance.below(minutes(10).value)));
-  task.preemptions = static_cast<std::int32_t>(chance.below(3));
+  task.spec.contract.restore = seconds(60 + bench::below<std::int64_t>(chance, 240));
+  task.started_at = now - Micros(bench::below<std::int64_t>(chance, hours(10).value));
+  task.captured = std::max(task.started_at,
+                           now - Micros(bench::below<std::int64_t>(chance, minutes(10).value)));
+  task.preemptions = static_cast<std::int32_t>(bench::below<std::int64_t>(chance, 3));
   task.spec.work.reset();
-  if (chance.below(2) == 0) {
-    task.spec.work = now - task.started_at + Micros(chance.below(hours(50).value));
+  if (bench::below<std::int64_t>(chance, 2) == 0) {
+    task.spec.work =
+        now - task.started_at + Micros(bench::below<std::int64_t>(chance, hours(50).value));
   }
 }
 
-void add_tasks(PoolState& state, Chance& chance) {
+void add_tasks(PoolState& state, trace::Chance& chance) {
   for (const NodeState& node : state.nodes) {
     // Most nodes hold eight small tasks, some a task over two, four or all devices.
-    const std::int64_t draw = chance.below(20);
+    const std::int64_t draw = bench::below<std::int64_t>(chance, 20);
     const std::int32_t size = draw < 14 ? 1 : draw < 16 ? 2 : draw < 18 ? 4 : 8;
     for (std::int32_t d = 0; d < node.count; d += size) {
       TaskState& task = state.tasks.add();
       task.spec.name = "t" + std::to_string(task.id.value);
-      task.tier = TierId(chance.below(4) == 0 ? 1 : 2);
+      task.tier = TierId(bench::below<std::int64_t>(chance, 4) == 0 ? 1 : 2);
       task.purpose = Purpose::batch;
       task.spec.request.count = size;
       task.allocation = AllocationId(state.next_allocation++);
@@ -90,7 +79,7 @@ void add_tasks(PoolState& state, Chance& chance) {
   }
 }
 
-PoolState full_pool(std::uint32_t nodes, Chance& chance) {
+PoolState full_pool(std::uint32_t nodes, trace::Chance& chance) {
   PoolState state;
   state.now = start;
   state.spec.tiers = {{"infer", 100, Purpose::inference},
@@ -129,15 +118,15 @@ struct Times {
 };
 
 // The devices of a chosen task get a new tenant at once, so that the pool stays full.
-void replace(PoolState& state, Chance& chance, TaskId id, Time now) {
+void replace(PoolState& state, trace::Chance& chance, TaskId id, Time now) {
   TaskState& task = state.tasks.at(id);
   start_anew(task, chance, now);
   task.started_at = task.captured = now;
   for (const Slot& slot : task.slots) state.index->victims.touch(state.device(slot.device).node);
 }
 
-void search(PoolState& state, Chance& chance, const Shape& demand, Micros within, int searches,
-            const std::string& what) {
+void search(PoolState& state, trace::Chance& chance, const Shape& demand, Micros within,
+            int searches, const std::string& what) {
   Time now = state.now;
   Times first, warm, settle;
   first.add([&] { (void)find_victims(state, demand, now, now + within); });
@@ -146,7 +135,8 @@ void search(PoolState& state, Chance& chance, const Shape& demand, Micros within
     // Ten records between two searches: a checkpoint each, and 0.1 s.
     for (int r = 0; r < 10; ++r) {
       now = now + milliseconds(10);
-      const TaskId id(static_cast<std::uint32_t>(chance.below(state.tasks.next_id().value)));
+      const TaskId id(static_cast<std::uint32_t>(
+          bench::below<std::int64_t>(chance, state.tasks.next_id().value)));
       TaskState& task = state.tasks.at(id);
       task.captured = now;
       for (const Slot& slot : task.slots) {
@@ -174,7 +164,7 @@ void search(PoolState& state, Chance& chance, const Shape& demand, Micros within
 int main(int argc, char** argv) {
   const auto nodes = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 10'000);
   const int searches = argc > 2 ? std::atoi(argv[2]) : 2'000;
-  Chance chance;
+  trace::Chance chance(1);
   PoolState state = full_pool(nodes, chance);
   std::printf("%u nodes, %u devices, %zu running tasks\n", nodes, nodes * devices_per_node,
               state.tasks.size());

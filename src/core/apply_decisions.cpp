@@ -46,9 +46,10 @@ class DecisionApplier {
     task.stop_reason = StopReason::none;
     task.asked_to_yield = false;
     task.reserved = 0;
-    task.detail.clear();  // how it ended before is in its trail
-    note_passing(task);
+    task.detail.clear();                        // how it ended before is in its trail
+    if (!d.lender.valid()) note_passing(task);  // in time for the lender, it passes nobody
     change_phase(state_, task, Phase::starting);
+    if (d.lender.valid()) lend(task, d);
     occupy(state_, task);
   }
 
@@ -206,6 +207,22 @@ class DecisionApplier {
     refresh_devices_of(state_, others);
     for (const Slot& slot : plan.slots) refresh_device(state_, slot.device);
     refresh_queue(state_, state_.tasks.at(plan.task));
+  }
+
+  // Nothing that it has of the lender's is held for the lender as well.
+  void lend(const TaskState& task, const TaskPlaced& d) {
+    Plan& plan = state_.plans.at(d.lender);
+    NEAP_CHECK(plan.kind == PlanKind::reservation);
+    refresh_claims(state_, plan, -1);
+    const Victim victim{task.id, ReleaseMode::finish, d.leaves_by, 0};
+    plan.victims.insert(
+        std::lower_bound(plan.victims.begin(), plan.victims.end(), victim,
+                         [](const Victim& a, const Victim& b) { return a.task < b.task; }),
+        victim);
+    plan.lent_to.insert(std::lower_bound(plan.lent_to.begin(), plan.lent_to.end(), task.id),
+                        task.id);
+    index_.plans_of_victim[task.id].insert(plan.task);
+    refresh_claims(state_, plan, +1);
   }
 
   // Who waits for its end is to know that it was asked.

@@ -46,6 +46,7 @@ void add_device(PoolState& state, NodeId node, std::int32_t i, const DeviceSpec&
   device.pair = spec.pair;
   device.role = spec.dedicated ? Role::dedicated : Role::core;
   index.device_keys.emplace_back();
+  ++index.models[device.model.value].devices;
   auto& counts = index.node_counts[node.value];
   const bool first_of_model = std::none_of(counts.begin(), counts.end(),
                                            [&](const auto& c) { return c.model == device.model; });

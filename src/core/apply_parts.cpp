@@ -135,12 +135,18 @@ void leave_plans_of_victim(PoolState& state, TaskId victim) {
   for (const TaskId task : tasks) {
     Plan& plan = state.plans.at(task);
     std::erase_if(plan.victims, [&](const Victim& v) { return v.task == victim; });
+    std::erase(plan.lent_to, victim);
     refresh_plan_timer(state, plan);
     state.index->agenda.plans.insert(task);
   }
   refresh_claims_of(state, tasks, +1);
   // Only now, with every plan's claim settled, may others see what became free.
   refresh_devices_of(state, tasks);
+  // What is kept can be lent.
+  if (std::any_of(tasks.begin(), tasks.end(),
+                  [&](TaskId task) { return state.index->reserved.contains(task); })) {
+    mark_waiting(state);
+  }
 }
 
 void drop_plan(PoolState& state, TaskId task) {

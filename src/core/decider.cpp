@@ -283,10 +283,13 @@ void Decider::place_waiting() {
     }
     if (!placement.slots.empty()) {
       start(task, std::move(placement.slots));
+    } else if (lend_room_to(task)) {
+      // It has started.
     } else if (const Preempting tried_to = try_preempt(task, searches);
                tried_to != Preempting::planned) {
       // One failed search speaks for all of this shape.
       set_wait_code(head.shape, tried_to == Preempting::paused ? WaitCode::paused : placement.why);
+      lend_room_behind(head.shape);
       continue;
     }
     if (const auto next = head_of(state_, head.shape)) heads.insert(*next);

@@ -63,11 +63,15 @@ class Decider {
   void move(const Move& move, TaskId for_task);
   void settle_move(const Plan& plan);
   bool give_room_to(const TaskState& task);
+  bool lend_room_to(const TaskState& task);
+  void lend_room_behind(ShapeId shape);
+  bool reclaim_loans(TaskId lender);
   void stop_consolidating();
 
   PoolState& state_;
   Time now_;
   StepResult& result_;
+  int loans_sought_ = 0;
   bool room_was_given_ = false;  // a task for whom it was kept has it: the next one has its turn
 };
 

@@ -60,7 +60,10 @@ void Decider::settle_plan(TaskId id) {
     drop_plan_of(id, "the pool is paused");
   } else {
     Placement elsewhere = place(state_, state_.shape(task.shape));
-    if (elsewhere.slots.empty()) return;
+    if (elsewhere.slots.empty()) {
+      if (plan.kind == PlanKind::reservation) reclaim_loans(id);
+      return;
+    }
     drop_plan_of(id, "room was found elsewhere");
     start(task, std::move(elsewhere.slots));
   }

@@ -19,6 +19,8 @@ constexpr int searches_per_look = 8;
 constexpr int moves_per_call = 4;      // destinations looked for
 constexpr std::int32_t most_made = 8;  // times that room is kept for one task before it is left be
 constexpr std::uint32_t nodes_per_look = 64;
+constexpr int loans_per_decide = 64;         // searched for
+constexpr std::size_t waiters_lent_to = 32;  // of one shape, behind the first
 
 __extension__ using Wide = __int128;
 
@@ -115,6 +117,7 @@ bool Decider::reserve(const TaskState& task) {
 
 // Who would hold it up is moved, where that is worth more than it costs.
 void Decider::make_room_for(TaskId id) {
+  if (reclaim_loans(id)) return;
   const TaskState& task = state_.tasks.at(id);
   if (now_ > state_.plans.at(id).needed_by + look_again && task.reserved < most_made) {
     drop_plan_of(id, "its tenants stay longer than was expected");
@@ -169,6 +172,54 @@ void Decider::move(const Move& move, TaskId for_task) {
   emit(MovePlanned{move.task, move.to, for_task, move.offer.release_by});
   emit(YieldAsked{move.task, state_.tasks.at(move.task).allocation, move.offer.mode,
                   move.offer.release_by, StopReason::moved});
+}
+
+// ---- loans -----------------------------------------------------------------------------------
+
+bool Decider::lend_room_to(const TaskState& task) {
+  if (state_.index->reserved.empty() || ++loans_sought_ > loans_per_decide) return false;
+  std::optional<Loan> loan = find_loan(state_, task, now_);
+  if (!loan) return false;
+  emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(loan->slots),
+                  loan->lender, loan->leaves_by});
+  return true;
+}
+
+// Of one shape the first does not fit and may be too long for a loan; those behind it are looked
+// at.
+void Decider::lend_room_behind(ShapeId shape) {
+  if (state_.index->reserved.empty()) return;
+  const auto& queue = state_.index->waiting[shape.value];
+  std::vector<TaskId> behind;
+  for (auto at = queue.begin(); at != queue.end() && behind.size() <= waiters_lent_to; ++at) {
+    if (at != queue.begin()) behind.push_back(at->task);
+  }
+  std::optional<Micros> failed;  // with so much work: more will not do either
+  for (const TaskId id : behind) {
+    const TaskState& task = state_.tasks.at(id);
+    const auto work = remaining_work(task, now_);
+    if (!work) continue;  // is as the first
+    if (failed && *work >= *failed) continue;
+    if (!lend_room_to(task)) failed = work;
+  }
+}
+
+// Once all others have left, those to whom the room was lent are asked to give it back. False:
+// others are still there.
+bool Decider::reclaim_loans(TaskId lender) {
+  const Plan& plan = state_.plans.at(lender);
+  if (plan.lent_to.size() < plan.victims.size()) return false;
+  const PreemptSpec& preempt = state_.spec.preempt;
+  const Time by = now_ + preempt.checkpoint_interval + preempt.grace;
+  const std::vector<TaskId> borrowers = plan.lent_to;
+  for (const TaskId id : borrowers) {
+    const TaskState& task = state_.tasks.at(id);
+    if (task.phase != Phase::running) continue;
+    const auto offer = cheapest_offer(state_, task, now_, by);
+    if (!offer || offer->mode == ReleaseMode::finish || offer->mode == ReleaseMode::kill) continue;
+    emit(YieldAsked{id, task.allocation, offer->mode, offer->release_by, StopReason::preempted});
+  }
+  return true;
 }
 
 // What is kept for lighter tasks is given to a heavier one that lacks it.

@@ -51,6 +51,14 @@ TaskSpec lasting(const std::string& name, Micros work, int gpus = 1) {
   return task;
 }
 
+// Neither can be asked to leave in time: its boundaries are far apart.
+TaskSpec staying(const std::string& name, Micros work) {
+  TaskSpec task = lasting(name, work);
+  task.contract.on_demand = false;
+  task.contract.interval = hours(6);
+  return task;
+}
+
 // Two devices, held by tasks that end after one and after two hours; a task of both waits.
 Script passed_pool() {
   Script s;
@@ -76,11 +84,83 @@ TEST(Room, D6_IsKeptOnceOthersHavePassed) {
   ASSERT_TRUE(s.state.plans.contains(s.task("large").id));
   EXPECT_EQ(s.state.plans.at(s.task("large").id).kind, PlanKind::reservation);
   EXPECT_EQ(s.where("large"), "waiting yield_pending");
-  ASSERT_TRUE(s.submit(lasting("later", hours(1))));
+  ASSERT_TRUE(s.submit(staying("later", hours(3))));
   s.exited("two", 0);
   EXPECT_EQ(s.where("later"), "waiting whole_devices") << "what is kept is not free";
   s.exited("late", 0);
   EXPECT_EQ(s.where("large"), "starting n0:0,1");
+}
+
+// Room is kept for "large": "late" has left its device, "two" stays for an hour.
+Script kept_pool() {
+  Script s = passed_pool();
+  s.work(hours(1));
+  EXPECT_TRUE(s.submit(lasting("late", hours(1))));
+  s.exited("one", 0);
+  s.started("late");
+  s.work(minutes(2));
+  EXPECT_TRUE(s.state.plans.contains(s.task("large").id));
+  s.exited("late", 0);
+  return s;
+}
+
+const Plan& plan_of_large(const Script& s) { return s.state.plans.at(s.task("large").id); }
+
+TEST(Room, D6_IsLentToWhoEndsBeforeItIsNeeded) {
+  Script s = kept_pool();
+  ASSERT_TRUE(s.submit(staying("too_long", hours(3))));
+  ASSERT_TRUE(s.submit(staying("short", minutes(20))));
+  EXPECT_EQ(s.where("too_long"), "waiting whole_devices");
+  EXPECT_EQ(s.where("short"), "starting n0:0") << "another shape's wait does not keep it";
+  EXPECT_EQ(plan_of_large(s).lent_to, std::vector<TaskId>{s.task("short").id});
+  EXPECT_EQ(s.where("large"), "waiting yield_pending");
+  s.started("short");
+  // Behind one of its own shape that is too long.
+  ASSERT_TRUE(s.submit(staying("too_long_too", hours(3))));
+  ASSERT_TRUE(s.submit(staying("short_too", minutes(10))));
+  s.exited("short", 0);
+  EXPECT_EQ(s.where("short_too"), "starting n0:0");
+  s.started("short_too");
+  s.exited("two", 0);
+  EXPECT_EQ(s.where("short_too"), "running n0:0") << "nobody can ask it";
+  EXPECT_EQ(s.where("large"), "waiting yield_pending");
+  s.exited("short_too", 0);
+  EXPECT_EQ(s.where("large"), "starting n0:0,1");
+  EXPECT_TRUE(index_is_current(s.state));
+}
+
+TEST(Room, D6_IsLentToWhoCanBeAskedToLeave) {
+  Script s = kept_pool();
+  ASSERT_TRUE(s.submit(lasting("guest", hours(20))));
+  EXPECT_EQ(s.where("guest"), "starting n0:0");
+  s.started("guest");
+  s.work(minutes(6));
+  EXPECT_EQ(s.where("guest"), "running n0:0") << "it is not asked before the last tenant has left";
+  s.exited("two", 0);
+  EXPECT_EQ(s.where("guest"), "yielding n0:0") << "no protection holds for what is lent";
+  EXPECT_EQ(s.task("guest").stop_reason, StopReason::preempted);
+  s.checkpoint("guest");
+  s.exited("guest", 75);
+  EXPECT_EQ(s.where("large"), "starting n0:0,1");
+  EXPECT_EQ(s.task("guest").preemptions, 1);
+  EXPECT_TRUE(index_is_current(s.state));
+}
+
+TEST(Room, D6_IsNotLentWhereTheTimeIsTooShortToBeUseful) {
+  Script s = kept_pool();
+  s.work(minutes(40));
+  ASSERT_TRUE(s.submit(lasting("guest", hours(20))));
+  EXPECT_EQ(s.where("guest"), "waiting whole_devices");
+}
+
+TEST(Room, D6_ALoanGoesOnWhenTheRoomIsNoLongerKept) {
+  Script s = kept_pool();
+  ASSERT_TRUE(s.submit(lasting("guest", hours(20))));
+  s.started("guest");
+  ASSERT_TRUE(s.event(TaskCancelRequested{"large", "somebody"}));
+  s.exited("two", 0);
+  EXPECT_EQ(s.where("guest"), "running n0:0");
+  EXPECT_FALSE(is_borrower(s.state, s.task("guest").id));
 }
 
 TEST(Room, D6_IsNotKeptBeforeItsTimeNorWhereThatIsOff) {

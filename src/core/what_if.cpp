@@ -68,10 +68,7 @@ std::optional<Unblock> by_adding_devices(const PoolState& state, const TaskState
   Unblock unblock;
   unblock.kind = Unblock::Kind::add_devices;
   for (const ModelState& model : state.models) {
-    const auto& models = shape.request.models;
-    if (!models.empty() && std::find(models.begin(), models.end(), model.name) == models.end()) {
-      continue;
-    }
+    if (!names_model(shape.request.models, model.name)) continue;
     if (model.memory < shape.request.memory) continue;
     unblock.model = model.name;
     unblock.memory = model.memory;

@@ -131,7 +131,13 @@ class Narrator {
   }
   void operator()(const TaskPlaced& d) {
     task(d.task);
-    say("placed on " + place_text(state_, d.slots));
+    std::string until;
+    if (d.lender.valid()) {
+      const bool known = d.leaves_by != Time::never();
+      until = ", lent by " + victim_name(d.lender, d.task) +
+              (known ? " for " + seconds_text(d.leaves_by - at_) : " until it needs them");
+    }
+    say("placed on " + place_text(state_, d.slots) + until);
   }
   void operator()(const PreemptionPlanned& d) {
     task(d.task);

@@ -5,6 +5,7 @@
 #include "core/model/pool_index.h"
 #include "core/rules/admit.h"
 #include "core/rules/explain.h"
+#include "core/rules/keep_room.h"
 #include "core/what_if.h"
 #include "daemon/narrate.h"
 
@@ -277,9 +278,7 @@ api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
     const Unblock unblock = find_unblock(state, task.id, now);
     out.unblocks.push_back(to_text(state, unblock));
     if (const auto plan = state.plans.find(task.id); plan != state.plans.end()) {
-      Time latest = now;
-      for (const Victim& v : plan->second.victims) latest = std::max(latest, v.release_by);
-      out.estimate_us = latest.us;
+      out.estimate_us = needed_at(plan->second, now).us;
     }
   }
   return out;

@@ -202,7 +202,10 @@ class DecisionBooker {
   template <class Other>
   void operator()(const Other&) {}
 
-  void operator()(const TaskPlaced& d) { books_.place(d); }
+  void operator()(const TaskPlaced& d) {
+    books_.place(d);
+    if (d.lender.valid()) preempted_for(d.lender, {Victim{.task = d.task}});
+  }
 
   void operator()(const TaskRefused& d) {
     if (TaskBook* task = books_.find_task(d.task)) books_.close_task(*task);

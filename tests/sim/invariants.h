@@ -32,6 +32,7 @@ class Invariants : public LoopObserver {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
   [[nodiscard]] std::uint64_t reserved() const { return reserved_; }
+  [[nodiscard]] std::uint64_t lent() const { return lent_; }
   [[nodiscard]] std::uint64_t moved() const { return moved_; }
 
  private:
@@ -65,6 +66,7 @@ class Invariants : public LoopObserver {
   void check(const ReplicaAdded& d);
   template <class Other>
   void check(const Other& /*nothing to hold*/) {}
+  void check_loan(const TaskState& task, const TaskPlaced& d);
   void check_guard_kept(const TaskState& task, const std::vector<Slot>& slots);
   void check_victim(const TaskState& victim, ReleaseMode mode);
   void check_asked(const TaskState& victim, const TaskState& task, ReleaseMode mode);
@@ -78,7 +80,7 @@ class Invariants : public LoopObserver {
   PoolState second_;
   Time now_;
   std::uint64_t sequence_ = 0;
-  std::uint64_t checked_ = 0, reserved_ = 0, moved_ = 0;
+  std::uint64_t checked_ = 0, reserved_ = 0, moved_ = 0, lent_ = 0;
   std::map<std::string, TaskId> promised_;
   std::map<TaskId, Phase> ended_;
   std::vector<std::string> violations_;

@@ -29,6 +29,12 @@ bool inside_window(const DayWindow& window, Time now) {
 }
 
 bool is_lent(const PoolState& state, const TaskState& task) {
+  if (std::any_of(state.plans.begin(), state.plans.end(), [&](const auto& plan) {
+        const auto& lent = plan.second.lent_to;
+        return std::find(lent.begin(), lent.end(), task.id) != lent.end();
+      })) {
+    return true;
+  }
   return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
     return state.device(slot.device).role == Role::buffer;
   });
@@ -52,6 +58,29 @@ void Invariants::check(const TaskPlaced& d) {
     }
   }
   if (is_training(task) && !task.dedicated) check_guard_kept(task, d.slots);
+  if (d.lender.valid()) check_loan(task, d);
+}
+
+// D6: who has room that is kept for another ends before it is needed, or can be asked to leave.
+void Invariants::check_loan(const TaskState& task, const TaskPlaced& d) {
+  ++lent_;
+  const auto plan = second_.plans.find(d.lender);
+  if (plan == second_.plans.end() || plan->second.kind != PlanKind::reservation) {
+    violated(task.spec.name, " is lent room that nobody keeps");
+    return;
+  }
+  const auto work = remaining_work(task, now_);
+  const auto& tenants = plan->second.victims;
+  const bool ends_in_time =
+      work && std::any_of(tenants.begin(), tenants.end(), [&](const Victim& v) {
+        return v.release_by != Time::never() && now_ + *work <= v.release_by;
+      });
+  if (!ends_in_time && !task.releasable) {
+    violated(task.spec.name, " is lent room that it does not leave in time");
+  }
+  if (task.tier < second_.tasks.at(d.lender).tier) {
+    violated(task.spec.name, " is lent room of a lighter task");
+  }
 }
 
 // D4: training never takes a guard device, nor leaves fewer devices free of training than the

@@ -153,6 +153,29 @@ std::optional<Decision> move_onto_others(const PoolState& state, Time now) {
   return MovePlanned{task->id, other->slots, TaskId::none(), now + minutes(10)};
 }
 
+// Room that is kept for another goes to one that has no time at which it leaves.
+std::optional<Decision> lend_for_good(const PoolState& state, Time now) {
+  const TaskState* task = first_task(state, [&](const TaskState& t) {
+    return waits_for_one_whole_device(state, t) && !t.releasable && !remaining_work(t, now);
+  });
+  if (task == nullptr || state.pause.active) return std::nullopt;
+  for (const auto& [owner, plan] : state.plans) {
+    if (plan.kind != PlanKind::reservation) continue;
+    for (const Slot& slot : plan.slots) {
+      const DeviceState& device = state.device(slot.device);
+      if (!device.tenants.empty() || device.role != Role::core || !is_usable(state, device))
+        continue;
+      const MiB memory = free_memory(state, device) + device.held_memory;
+      return TaskPlaced{.task = task->id,
+                        .allocation = AllocationId(state.next_allocation),
+                        .slots = {{slot.device, whole_device, memory}},
+                        .lender = owner,
+                        .leaves_by = plan.needed_by};
+    }
+  }
+  return std::nullopt;
+}
+
 // Not a decision at all: the state changes beside the record.
 void change_unrecorded(PoolState& state, Time now, const Event& event, StepResult& result) {
   step(state, now, event, result);
@@ -206,6 +229,7 @@ std::vector<NamedBug> planted_bugs() {
        "is moved and has no place to go to",
        {.step = with_extra(move_to_nowhere)}},
       {"ClaimsWhatOthersHold", "claimed or held for good", {.step = with_extra(move_onto_others)}},
+      {"LendsForGood", "is lent room that it does not leave", {.step = with_extra(lend_for_good)}},
       {"ChangesUnrecorded",
        "the state is another one than what its records make of it",
        {.step = change_unrecorded}},

@@ -59,6 +59,7 @@ TEST(Simulation, Seeds) {
     all.waiting += one.waiting;
     all.reserved += one.reserved;
     all.moved += one.moved;
+    all.lent += one.lent;
     if (one.violations.empty()) continue;
     if (++broken > most_shown) continue;
     std::string text = "seed " + std::to_string(seed) + ":\n";
@@ -68,12 +69,14 @@ TEST(Simulation, Seeds) {
   EXPECT_EQ(broken, 0U) << "seeds of " << seeds;
   std::printf(
       "%llu seeds: %llu events, %llu daemon crashes; tasks: %llu finished, %llu failed, "
-      "%llu refused, %llu wait; %llu preemptions; %llu times room was kept, %llu moves\n",
+      "%llu refused, %llu wait; %llu preemptions; %llu times room was kept, %llu loans of it, "
+      "%llu moves\n",
       static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(all.events),
       static_cast<unsigned long long>(all.crashes), static_cast<unsigned long long>(all.finished),
       static_cast<unsigned long long>(all.failed), static_cast<unsigned long long>(all.refused),
       static_cast<unsigned long long>(all.waiting), static_cast<unsigned long long>(all.preempted),
-      static_cast<unsigned long long>(all.reserved), static_cast<unsigned long long>(all.moved));
+      static_cast<unsigned long long>(all.reserved), static_cast<unsigned long long>(all.lent),
+      static_cast<unsigned long long>(all.moved));
   // A run in which nothing ever goes wrong proves nothing.
   if (seeds < 100) return;
   EXPECT_GT(all.crashes, seeds / 2);
@@ -82,6 +85,7 @@ TEST(Simulation, Seeds) {
   EXPECT_GT(all.refused, seeds / 5);
   EXPECT_GT(all.reserved, seeds / 5);
   EXPECT_GT(all.moved, seeds / 50);
+  EXPECT_GT(all.lent, seeds / 50);
 }
 
 TEST(Simulation, TheSameSeedIsTheSameRun) {

@@ -242,6 +242,7 @@ Outcome run_seed(std::uint64_t seed, const Planted& planted) {
   outcome.crashes = site.daemon().crashes();
   outcome.reserved = site.invariants().reserved();
   outcome.moved = site.invariants().moved();
+  outcome.lent = site.invariants().lent();
   if (site.daemon().is_up()) count(site.state(), outcome);
   return outcome;
 }

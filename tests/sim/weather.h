@@ -15,7 +15,7 @@ struct Outcome {
   std::uint64_t crashes = 0;
   // What the run was about, so that a test can see that seeds reach what they are meant to reach.
   std::uint64_t finished = 0, preempted = 0, failed = 0, refused = 0, waiting = 0;
-  std::uint64_t reserved = 0, moved = 0;
+  std::uint64_t reserved = 0, moved = 0, lent = 0;
 };
 
 // A bug planted in the engine or in the loop around it.

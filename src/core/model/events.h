@@ -230,6 +230,8 @@ struct TaskPlaced {
   TaskId task;
   AllocationId allocation;
   std::vector<Slot> slots;
+  TaskId lender = TaskId::none();  // whose room, kept by a reservation, it has until then
+  Time leaves_by = Time::never();  // never: when it is asked
 };
 // Devices are claimed for `task`, and the victims are asked to release them.
 struct PreemptionPlanned {

@@ -45,9 +45,16 @@ bool needs_host(const Request& request) {
   return request.cpu_milli > 0 || request.host_memory.value > 0;
 }
 
+HostPart whole_host(const NodeState& node) {
+  return {node.cpu_milli == 0 ? plenty : node.cpu_milli,
+          node.memory.value == 0 ? MiB(plenty) : node.memory};
+}
+
 HostPart free_host(const NodeState& node) {
-  return {node.cpu_milli == 0 ? plenty : node.cpu_milli - node.used_cpu - node.held_cpu,
-          node.memory.value == 0 ? MiB(plenty) : node.memory - node.used_memory - node.held_memory};
+  HostPart host = whole_host(node);
+  if (node.cpu_milli != 0) host.cpu -= node.used_cpu + node.held_cpu;
+  if (node.memory.value != 0) host.memory -= node.used_memory + node.held_memory;
+  return host;
 }
 
 std::vector<NodePart> parts_of(const PoolState& state, const std::vector<Slot>& slots) {
@@ -66,22 +73,28 @@ std::int32_t devices_on(const PoolState& state, const std::vector<Slot>& slots, 
   }));
 }
 
+HostPart held_of(const PoolState& state, const Plan& plan, const NodePart& part) {
+  HostPart left = host_part(state.tasks.at(plan.task).spec.request, part.devices);
+  for (const Victim& victim : plan.victims) {
+    if (!counts_for(state, plan, victim)) continue;
+    const TaskState& task = state.tasks.at(victim.task);
+    left = left.minus(host_part(task.spec.request, devices_on(state, task.slots, part.node)));
+  }
+  return {std::max<std::int64_t>(0, left.cpu), std::max(MiB(0), left.memory)};
+}
+
 bool hosts_cover(const PoolState& state, const Plan& plan) {
   const Request& request = state.tasks.at(plan.task).spec.request;
   if (!needs_host(request)) return true;
   const auto parts = parts_of(state, plan.slots);
   return std::all_of(parts.begin(), parts.end(), [&](const NodePart& p) {
-    const HostPart wanted = host_part(request, p.devices);
     HostPart leaving;
-    HostPart held = wanted;
     for (const Victim& victim : plan.victims) {
       const TaskState& task = state.tasks.at(victim.task);
-      const HostPart part = host_part(task.spec.request, devices_on(state, task.slots, p.node));
-      leaving = leaving.plus(part);
-      if (counts_for(state, plan, victim)) held = held.minus(part);
+      leaving = leaving.plus(host_part(task.spec.request, devices_on(state, task.slots, p.node)));
     }
-    held = {std::max<std::int64_t>(0, held.cpu), std::max(MiB(0), held.memory)};
-    return free_host(state.node(p.node)).plus(held).plus(leaving).covers(wanted);
+    const HostPart free = free_host(state.node(p.node)).plus(held_of(state, plan, p));
+    return free.plus(leaving).covers(host_part(request, p.devices));
   });
 }
 
@@ -101,17 +114,12 @@ void refresh_host_claims(PoolState& state, const Plan& plan, std::int32_t sign) 
   if (!needs_host(request)) return;
   for (const NodePart& p : parts_of(state, plan.slots)) {
     const HostPart claimed = host_part(request, p.devices);
-    HostPart left = claimed;
-    for (const Victim& victim : plan.victims) {
-      if (!counts_for(state, plan, victim)) continue;
-      const TaskState& task = state.tasks.at(victim.task);
-      left = left.minus(host_part(task.spec.request, devices_on(state, task.slots, p.node)));
-    }
+    const HostPart held = held_of(state, plan, p);
     NodeState& node = state.nodes[p.node.value];
     node.claimed_cpu += sign * claimed.cpu;
     node.claimed_memory += claimed.memory * sign;
-    node.held_cpu += sign * std::max<std::int64_t>(0, left.cpu);
-    node.held_memory += std::max(MiB(0), left.memory) * sign;
+    node.held_cpu += sign * held.cpu;
+    node.held_memory += held.memory * sign;
   }
 }
 

@@ -13,7 +13,10 @@ struct HostPart {
   std::int64_t cpu = 0;  // milli
   MiB memory{0};
   bool operator==(const HostPart&) const = default;
-  [[nodiscard]] bool covers(const HostPart& o) const { return cpu >= o.cpu && memory >= o.memory; }
+  // What is not asked for is never short, even where more was given out than there is.
+  [[nodiscard]] bool covers(const HostPart& o) const {
+    return (o.cpu <= 0 || cpu >= o.cpu) && (o.memory <= MiB(0) || memory >= o.memory);
+  }
   [[nodiscard]] HostPart plus(const HostPart& o) const { return {cpu + o.cpu, memory + o.memory}; }
   [[nodiscard]] HostPart minus(const HostPart& o) const { return {cpu - o.cpu, memory - o.memory}; }
 };
@@ -26,6 +29,8 @@ struct HostPart {
 
 // Free for anyone; more than anybody asks for where the node does not say.
 [[nodiscard]] HostPart free_host(const NodeState& node);
+// Were nothing running on it.
+[[nodiscard]] HostPart whole_host(const NodeState& node);
 
 // Devices of one node among slots, which stand together.
 struct NodePart {
@@ -37,6 +42,8 @@ struct NodePart {
 [[nodiscard]] std::int32_t devices_on(const PoolState& state, const std::vector<Slot>& slots,
                                       NodeId node);
 
+// What nobody else may take of a node for a plan: beyond what its own victims still have there.
+[[nodiscard]] HostPart held_of(const PoolState& state, const Plan& plan, const NodePart& part);
 // Whether what a plan claims of hosts is there once its victims have left: a node may have come
 // back with less.
 [[nodiscard]] bool hosts_cover(const PoolState& state, const Plan& plan);

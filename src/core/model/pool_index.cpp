@@ -201,23 +201,36 @@ bool counts_for(const PoolState& state, const Plan& plan, const Victim& victim) 
   return *state.index->plans_of_victim.at(victim.task).begin() == plan.task;
 }
 
+bool is_borrower(const PoolState& state, TaskId task) {
+  const auto plans = state.index->plans_of_victim.find(task);
+  if (plans == state.index->plans_of_victim.end()) return false;
+  return std::any_of(plans->second.begin(), plans->second.end(), [&](TaskId owner) {
+    const auto& lent = state.plans.at(owner).lent_to;
+    return std::binary_search(lent.begin(), lent.end(), task);
+  });
+}
+
+Slot held_of(const PoolState& state, const Plan& plan, const Slot& slot) {
+  Slot left = slot;
+  for (const Victim& victim : plan.victims) {
+    if (!counts_for(state, plan, victim)) continue;
+    for (const Slot& has : state.tasks.at(victim.task).slots) {
+      if (has.device != slot.device) continue;
+      left.share -= has.share;
+      left.memory -= has.memory;
+    }
+  }
+  return {slot.device, std::max(MilliGpu(0), left.share), std::max(MiB(0), left.memory)};
+}
+
 void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign) {
   for (const Slot& slot : plan.slots) {
-    std::int64_t share = slot.share.value;
-    std::int64_t memory = slot.memory.value;
-    for (const Victim& victim : plan.victims) {
-      if (!counts_for(state, plan, victim)) continue;
-      for (const Slot& held : state.tasks.at(victim.task).slots) {
-        if (held.device != slot.device) continue;
-        share -= held.share.value;
-        memory -= held.memory.value;
-      }
-    }
+    const Slot held = held_of(state, plan, slot);
     DeviceState& device = state.devices[slot.device.value];
     device.claimed_share += slot.share * sign;
     device.claimed_memory += slot.memory * sign;
-    device.held_share += MilliGpu(sign * std::max<std::int64_t>(0, share));
-    device.held_memory += MiB(sign * std::max<std::int64_t>(0, memory));
+    device.held_share += held.share * sign;
+    device.held_memory += held.memory * sign;
   }
   refresh_host_claims(state, plan, sign);
 }
@@ -355,6 +368,7 @@ void rebuild_index(PoolState& state) {
   rebuild_devices(state);
   for (std::uint32_t d = 0; d < state.devices.size(); ++d) {
     const DeviceState& device = state.devices[d];
+    ++index.models[device.model.value].devices;
     auto& count = count_of(index, device.node, device.model);
     for (std::size_t slot = 0; slot < role_masks.size(); ++slot) {
       auto& buckets = index.models[device.model.value].whole[slot];
@@ -412,7 +426,7 @@ bool index_is_current(const PoolState& state) {
   for (std::size_t m = 0; m < a.models.size(); ++m) {
     const ModelIndex& x = a.models[m];
     const ModelIndex& y = b.models[m];
-    if (x.cells != y.cells || x.open != y.open) return false;
+    if (x.devices != y.devices || x.cells != y.cells || x.open != y.open) return false;
     if (x.free_whole != y.free_whole || x.partial != y.partial || x.usable != y.usable ||
         x.free_milli != y.free_milli) {
       return false;

@@ -36,6 +36,7 @@ struct ModelIndex {
   // partial[role]: partly used devices, by free share, then by free memory.
   using ByMemory = std::set<std::pair<std::int64_t, std::uint32_t>>;
   std::array<std::map<std::int64_t, ByMemory>, role_count> partial;
+  std::uint32_t devices = 0;                       // usable or not
   std::array<std::uint32_t, role_count> usable{};  // usable devices
   std::array<CellCounts, role_masks.size()> cells;
   // open[role]: nodes where a device of this role is free in part at least, by fault domain.
@@ -146,6 +147,11 @@ void mark_waiting(PoolState& state);
 [[nodiscard]] ShapeId intern_shape(PoolState& state, const Shape& shape);
 // What a victim of several plans leaves can be given once: it counts for the first.
 [[nodiscard]] bool counts_for(const PoolState& state, const Plan& plan, const Victim& victim);
+// What nobody else may take of a device for a plan that claims `slot` there: beyond what its own
+// victims still have.
+[[nodiscard]] Slot held_of(const PoolState& state, const Plan& plan, const Slot& slot);
+// A task that runs on devices which a plan keeps for another one, until that one needs them.
+[[nodiscard]] bool is_borrower(const PoolState& state, TaskId task);
 // Recomputes what a plan holds on its devices beyond its victims' own use there.
 void refresh_claims(PoolState& state, const Plan& plan, std::int32_t sign);
 

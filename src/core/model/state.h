@@ -189,7 +189,8 @@ struct Plan {
   std::vector<Victim> victims;  // those that have not released yet
   Time made, needed_by;
   PlanKind kind{};
-  TaskId for_task;  // for whom room is made by this move; none: for whoever comes
+  TaskId for_task;              // for whom room is made by this move; none: for whoever comes
+  std::vector<TaskId> lent_to;  // of the victims those who came later, sorted
 };
 
 // What came of late, by whole devices on one node (0: everything), in thousandths of a
@@ -340,7 +341,7 @@ NEAP_FIELDS_BEGIN(ServiceState)
 NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
 NEAP_ROW(below_since, in_use, failures)
 NEAP_FIELDS_END
-NEAP_FIELDS(Plan, task, slots, victims, made, needed_by, kind, for_task)
+NEAP_FIELDS(Plan, task, slots, victims, made, needed_by, kind, for_task, lent_to)
 NEAP_FIELDS(Arrivals, devices, tasks)
 NEAP_FIELDS(DemandBook, kinds, seen)
 NEAP_FIELDS(PlacementBasis, version, seen, kinds, table)

@@ -5,15 +5,12 @@
 
 #include "core/model/group_index.h"
 #include "core/model/host.h"
+#include "core/model/pool_index.h"
+#include "core/rules/place.h"
 
 namespace neap {
 
 namespace {
-
-bool allows(const Request& request, const ModelState& model) {
-  return request.models.empty() || std::find(request.models.begin(), request.models.end(),
-                                             model.name) != request.models.end();
-}
 
 bool has_dedicated_devices(const PoolState& state) {
   return std::any_of(state.devices.begin(), state.devices.end(),
@@ -84,52 +81,84 @@ Shape shape_of(const TaskState& task) {
 
 namespace {
 
-// Devices that could serve the request were all of them free, of one cell at most.
+// What could serve the request were all of it free. Cells below the node and above it are counted
+// through; for all else the index knows the answer.
 class Serving {
  public:
-  Serving(const PoolState& state, const Request& request) : state_(state) {
-    for (std::uint32_t d = 0; d < state.devices.size(); ++d) {
-      const DeviceState& device = state.devices[d];
-      const std::string& node = state.node(device.node).name;
-      const auto& exclude = request.near.exclude;
-      if (allows(request, state.models[device.model.value]) && device.memory >= request.memory &&
-          !std::binary_search(exclude.begin(), exclude.end(), node)) {
-        devices_.emplace_back(d);
-      }
-    }
-  }
+  Serving(const PoolState& state, const Request& request)
+      : state_(state), near_(request.near), models_(allowed_models(state, request)) {}
 
-  [[nodiscard]] const std::vector<DeviceId>& all() const { return devices_; }
-  [[nodiscard]] std::int64_t most_in(Cell cell) const {
-    std::map<std::pair<ModelId, std::uint64_t>, std::int64_t> counts;
+  [[nodiscard]] std::int64_t devices() const {
+    std::int64_t count = 0;
+    for (const ModelId m : models_) count += state_.index->models[m.value].devices;
+    for (const std::string& name : near_.exclude) {
+      if (const auto node = find_node(state_, name)) count -= devices_on_node(*node);
+    }
+    return count;
+  }
+  [[nodiscard]] std::int64_t most_on_a_node() const {
+    if (!near_.exclude.empty()) return most_in(Cell::node);
     std::int64_t most = 0;
-    for (const DeviceId d : devices_) {
-      most = std::max(most, ++counts[{state_.device(d).model, cell_of(state_, cell, d)}]);
+    for (const ModelId m : models_) {
+      most = std::max<std::int64_t>(most, state_.models[m.value].per_node);
     }
     return most;
   }
-  // Of the nodes of these devices.
+  // Of one model in one cell.
+  [[nodiscard]] std::int64_t most_in(Cell cell) const {
+    std::map<std::pair<ModelId, std::uint64_t>, std::int64_t> counts;
+    std::int64_t most = 0;
+    for_each_node([&](const NodeState& node) {
+      for (std::int32_t i = 0; i < node.count; ++i) {
+        const DeviceId d(node.first.value + static_cast<std::uint32_t>(i));
+        const ModelId model = state_.device(d).model;
+        if (is_allowed(model)) most = std::max(most, ++counts[{model, cell_of(state_, cell, d)}]);
+      }
+    });
+    return most;
+  }
   [[nodiscard]] HostPart largest_host() const {
     HostPart largest;
-    for (const DeviceId d : devices_) {
-      NodeState node = state_.node(state_.device(d).node);
-      node.used_cpu = node.held_cpu = 0;
-      node.used_memory = node.held_memory = MiB(0);
-      const HostPart host = free_host(node);
+    for_each_node([&](const NodeState& node) {
+      const HostPart host = whole_host(node);
       largest = {std::max(largest.cpu, host.cpu), std::max(largest.memory, host.memory)};
-    }
+    });
     return largest;
   }
 
  private:
+  [[nodiscard]] bool is_allowed(ModelId model) const {
+    return std::find(models_.begin(), models_.end(), model) != models_.end();
+  }
+  [[nodiscard]] std::int64_t devices_on_node(NodeId id) const {
+    const NodeState& node = state_.node(id);
+    const auto first = state_.devices.begin() + node.first.value;
+    return std::count_if(first, first + node.count,
+                         [&](const DeviceState& d) { return is_allowed(d.model); });
+  }
+  // Of the nodes with such devices that are not excluded.
+  template <class Visit>
+  void for_each_node(const Visit& visit) const {
+    for (std::uint32_t n = 0; n < state_.nodes.size(); ++n) {
+      const auto& counts = state_.index->node_counts[n];
+      const bool has = std::any_of(counts.begin(), counts.end(),
+                                   [&](const auto& count) { return is_allowed(count.model); });
+      const NodeState& node = state_.nodes[n];
+      if (has && !std::binary_search(near_.exclude.begin(), near_.exclude.end(), node.name)) {
+        visit(node);
+      }
+    }
+  }
+
   const PoolState& state_;
-  std::vector<DeviceId> devices_;
+  const Nearness& near_;
+  const std::vector<ModelId> models_;
 };
 
 // A request that spans nodes takes of each a part.
 Result<void> check_host(const Serving& serving, const Request& request) {
   if (!needs_host(request)) return {};
-  const bool spans = serving.most_in(Cell::node) < request.count;
+  const bool spans = serving.most_on_a_node() < request.count;
   const HostPart wanted = host_part(request, spans ? 1 : request.count);
   const HostPart largest = serving.largest_host();
   const std::string each = spans ? " for each device" : "";
@@ -153,7 +182,8 @@ Result<void> check_host(const Serving& serving, const Request& request) {
 Result<void> check_within(const Serving& serving, const Request& request) {
   const Cell within = request.near.within;
   if (within == Cell::any) return {};
-  const std::int64_t most = serving.most_in(within);
+  const std::int64_t most =
+      within == Cell::node ? serving.most_on_a_node() : serving.most_in(within);
   if (request.count <= most) return {};
   return fail(ErrorCode::invalid_argument,
               std::to_string(request.count) + " devices are asked for within one cell, and the " +
@@ -183,7 +213,7 @@ Result<void> check_request(const PoolState& state, const Request& request) {
   }
   MiB largest{0};
   for (const ModelState& model : state.models) {
-    if (allows(request, model)) largest = std::max(largest, model.memory);
+    if (names_model(request.models, model.name)) largest = std::max(largest, model.memory);
   }
   if (largest.value == 0) {
     return fail(ErrorCode::invalid_argument, "the pool has no device of these models",
@@ -196,8 +226,8 @@ Result<void> check_request(const PoolState& state, const Request& request) {
                 "gpu.memory");
   }
   const Serving serving(state, request);
-  const std::size_t devices = serving.all().size();
-  if (static_cast<std::size_t>(request.count) > devices) {
+  const std::int64_t devices = serving.devices();
+  if (request.count > devices) {
     return fail(ErrorCode::invalid_argument,
                 std::to_string(request.count) + " devices are asked for, the pool has " +
                     std::to_string(devices) + " that could serve",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/keep_room.h"
 #include "core/rules/place.h"
 
 namespace neap {
@@ -69,16 +70,14 @@ std::string plan_text(const PoolState& state, const TaskState& task) {
   const bool kept = plan.kind == PlanKind::reservation;
   std::string text = kept ? "devices are kept for it, as others passed it; waiting for "
                           : "devices are claimed; waiting for ";
-  Time last(0);
   for (std::size_t i = 0; i < plan.victims.size(); ++i) {
     const Victim& victim = plan.victims[i];
     const TaskSpec& other = state.tasks.at(victim.task).spec;
     const bool own = other.owner.uid == task.spec.owner.uid;
     text += (i == 0 ? "" : ", ") + (own ? other.name : "another user's task") + " (" +
             std::string(name_of(victim.mode)) + ")";
-    last = std::max(last, victim.release_by);
   }
-  const std::int64_t left = std::max<std::int64_t>(0, (last - state.now).value / 1'000'000);
+  const std::int64_t left = (needed_at(plan, state.now) - state.now).value / 1'000'000;
   return text + ", expected within " + std::to_string(left) + " s";
 }
 

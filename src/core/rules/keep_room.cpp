@@ -17,24 +17,13 @@ namespace {
 constexpr std::size_t most_nodes = 128;        // looked at in one search
 constexpr std::size_t most_gang_nodes = 1024;  // likewise for a gang
 constexpr std::int64_t minute_us = 60'000'000;
-constexpr std::uint64_t stride = 97;  // between the first nodes of one minute and the next
+constexpr std::int64_t useful_restores = 9;  // so that nine tenths of the time are useful
+constexpr std::uint64_t stride = 97;         // between the first nodes of one minute and the next
 
 struct Resident {
   const TaskState* task = nullptr;
   Victim victim;
 };
-
-std::vector<ModelId> models_for(const PoolState& state, const Request& request) {
-  std::vector<ModelId> out;
-  for (std::uint16_t m = 0; m < state.models.size(); ++m) {
-    const ModelState& model = state.models[m];
-    const bool named =
-        request.models.empty() ||
-        std::find(request.models.begin(), request.models.end(), model.name) != request.models.end();
-    if (named && model.per_node > 0 && model.memory >= request.memory) out.push_back(ModelId(m));
-  }
-  return out;
-}
 
 bool holds_one_of(const TaskState& task, const std::vector<Slot>& slots) {
   return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& held) {
@@ -175,7 +164,7 @@ class RoomSearch {
 
   std::optional<Room> run() {
     std::optional<Room> best;
-    for (const ModelId model : models_for(state_, shape_.request)) {
+    for (const ModelId model : allowed_models(state_, shape_.request)) {
       auto room = on_model(model);
       if (room && (!best || room->expected < best->expected)) best = std::move(room);
     }
@@ -274,7 +263,7 @@ bool needs_room_kept(const PoolState& state, const TaskState& task) {
   const Shape& shape = state.shape(task.shape);
   const std::uint8_t roles = allowed_roles(shape);
   std::int64_t free = 0;
-  for (const ModelId model : models_for(state, shape.request)) {
+  for (const ModelId model : allowed_models(state, shape.request)) {
     const ModelIndex& index = state.index->models[model.value];
     for (std::size_t r = 0; r < role_count; ++r) {
       free += (roles & (1U << r)) != 0 ? index.free_milli[r] : 0;
@@ -288,6 +277,68 @@ std::optional<Room> find_room(const PoolState& state, const Shape& shape, Time n
   return RoomSearch(state, shape, now).run();
 }
 
+namespace {
+
+constexpr int most_lending_nodes = 8;  // of one gang's room, asked
+
+// As if `plan` held nothing of the node.
+void give_back(const PoolState& state, const Plan& plan, NodeRoom& room) {
+  for (const Slot& slot : plan.slots) {
+    const DeviceState& device = state.device(slot.device);
+    if (device.node != room.node) continue;
+    const Slot held = held_of(state, plan, slot);
+    DeviceRoom& kept = room.devices[static_cast<std::size_t>(device.index)];
+    kept.share += held.share;
+    kept.memory += held.memory;
+  }
+  const NodePart part{room.node, devices_on(state, plan.slots, room.node)};
+  room.host = room.host.plus(held_of(state, plan, part));
+}
+
+std::vector<Slot> place_on_kept(const PoolState& state, const Plan& plan, const Shape& shape) {
+  const auto parts = parts_of(state, plan.slots);
+  for (std::size_t i = 0; i < parts.size() && i < most_lending_nodes; ++i) {
+    NodeRoom room = room_of(state, parts[i].node, shape);
+    give_back(state, plan, room);
+    auto slots = place_on_node(state, room, shape, shape.request.count, allowed_roles(shape));
+    if (!slots.empty()) return slots;
+  }
+  return {};
+}
+
+}  // namespace
+
+Time needed_at(const Plan& plan, Time now) {
+  Time last = now;
+  for (const Victim& victim : plan.victims) {
+    if (victim.release_by != Time::never()) last = std::max(last, victim.release_by);
+  }
+  return last;
+}
+
+std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Time now) {
+  if (state.index->reserved.empty() || state.pause.active) return std::nullopt;
+  if (task.purpose == Purpose::inference || task.dedicated) return std::nullopt;
+  const Shape& shape = state.shape(task.shape);
+  const PreemptSpec& preempt = state.spec.preempt;
+  const Micros restore = release_times(state, task, now).restore;
+  const auto work = remaining_work(task, now);
+  const Micros before = task.checkpoint_path.empty() ? Micros(0) : restore;
+  const Time ends = work ? now + before + *work : Time::never();
+  const Time useful = now + std::max(preempt.protect_min, restore * useful_restores);
+  for (const TaskId id : state.index->reserved) {
+    const Plan& plan = state.plans.at(id);
+    const Time needed = needed_at(plan, now);
+    const bool ends_in_time = ends <= needed;
+    const bool can_be_asked = preempt.enabled && task.releasable && useful <= needed;
+    if (!ends_in_time && !can_be_asked) continue;
+    if (state.tier(task.tier).weight > state.tier(state.tasks.at(id).tier).weight) continue;
+    auto slots = place_on_kept(state, plan, shape);
+    if (!slots.empty()) return Loan{std::move(slots), id, ends_in_time ? ends : Time::never()};
+  }
+  return std::nullopt;
+}
+
 bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& demand, Time now) {
   const PreemptSpec& preempt = state.spec.preempt;
   const Time needed_by = now + preempt.checkpoint_interval + preempt.grace;
@@ -296,17 +347,10 @@ bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& de
   for (const NodeId node : nodes) {
     NodeRoom room = room_of(state, node, demand);
     std::set<ModelId> models;
-    for (DeviceRoom& device : room.devices) {
-      const DeviceState& d = state.device(device.device);
-      models.insert(d.model);
-      for (const Slot& slot : plan.slots) {
-        if (slot.device != device.device || d.claimed_share != slot.share) continue;
-        device.share += d.held_share;
-        device.memory += d.held_memory;
-      }
+    for (const DeviceRoom& device : room.devices) {
+      models.insert(state.device(device.device).model);
     }
-    const Request& kept = state.tasks.at(plan.task).spec.request;
-    room.host = room.host.plus(host_part(kept, devices_on(state, plan.slots, node)));
+    give_back(state, plan, room);
     for (const Victim& victim : plan.victims) {
       const TaskState& task = state.tasks.at(victim.task);
       if (preempt.enabled && may_yield_to(state, task, demand) &&

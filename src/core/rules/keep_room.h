@@ -23,6 +23,22 @@ struct Room {
 // whose tenants are known to leave.
 [[nodiscard]] std::optional<Room> find_room(const PoolState& state, const Shape& shape, Time now);
 
+// When the last of a plan's victims that stay for a time that is known will have left; `now` when
+// there is none. Whoever can be asked leaves when it is asked.
+[[nodiscard]] Time needed_at(const Plan& plan, Time now);
+
+// Room that is kept for another task, for as long as that one waits for the last tenants.
+struct Loan {
+  std::vector<Slot> slots;
+  TaskId lender;
+  Time leaves_by;  // never: when it is asked
+};
+// For a task of the lender's tier or a lighter one, on one node. Either it ends before the room is
+// needed, by the work that it declared, or it is releasable and has its useful time (POLICIES 1)
+// before that; the latter is asked to leave once all others have left.
+[[nodiscard]] std::optional<Loan> find_loan(const PoolState& state, const TaskState& task,
+                                            Time now);
+
 // Whether what is kept by `plan` is what a heavier demand lacks.
 [[nodiscard]] bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& demand,
                                      Time now);

@@ -20,6 +20,12 @@ namespace neap {
 // All roles a shape may use: the union of its stages.
 [[nodiscard]] std::uint8_t allowed_roles(const Shape& shape);
 
+// Whether a request that names `models` may use devices of this one; naming none, it may use all.
+[[nodiscard]] bool names_model(const std::vector<std::string>& models, const std::string& model);
+// Models whose devices may serve a request, in the order in which they are tried: shares go to
+// those with the most memory, which mix best (A7), whole devices to the smallest that serve.
+[[nodiscard]] std::vector<ModelId> allowed_models(const PoolState& state, const Request& request);
+
 // What one device could give to tasks of one shape.
 struct DeviceRoom {
   DeviceId device;

@@ -51,25 +51,6 @@ void coarsen(Request& request) {
   }
 }
 
-// The order in which placement would try the models.
-std::vector<ModelId> models_for(const PoolState& state, const Request& request) {
-  std::vector<ModelId> out;
-  for (std::uint16_t m = 0; m < state.models.size(); ++m) {
-    const ModelState& model = state.models[m];
-    const bool named =
-        request.models.empty() ||
-        std::find(request.models.begin(), request.models.end(), model.name) != request.models.end();
-    if (named && model.per_node > 0) out.push_back(ModelId(m));
-  }
-  const bool shared = request.share < whole_device;
-  std::stable_sort(out.begin(), out.end(), [&](ModelId a, ModelId b) {
-    const MiB x = state.models[a.value].memory;
-    const MiB y = state.models[b.value].memory;
-    return shared ? x > y : x < y;
-  });
-  return out;
-}
-
 void sort_by_task(std::vector<Victim>& victims) {
   std::sort(victims.begin(), victims.end(),
             [](const Victim& a, const Victim& b) { return a.task < b.task; });
@@ -91,7 +72,7 @@ class VictimSearch {
       : state_(state), now_(now), needed_by_(needed_by), killing_(killing) {}
 
   std::optional<Proposal> run(const Shape& demand) {
-    for (const ModelId id : models_for(state_, demand.request)) {
+    for (const ModelId id : allowed_models(state_, demand.request)) {
       model_ = id;
       const ModelState& model = state_.models[id.value];
       Shape one = demand;

@@ -59,10 +59,12 @@ Time next_clock(Time t, Micros at) {
   return today > t ? today : today + hours(24);
 }
 
+// In the buffer, or in room that is kept for another.
 bool on_lendable(const PoolState& state, const TaskState& task) {
-  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
-    return state.device(slot.device).role == Role::buffer;
-  });
+  return is_borrower(state, task.id) ||
+         std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
+           return state.device(slot.device).role == Role::buffer;
+         });
 }
 
 bool budget_is_spent(const PoolState& state, const TaskState& task, Time now) {

@@ -131,9 +131,9 @@ bool host_covers(const PoolState& state, const Shape& shape, NodeId id, std::int
   const NodeState& node = state.node(id);
   const Request& request = shape.request;
   const Host host = free_on(state, id);
-  const bool cpu =
-      node.cpu_milli == 0 || part(request.cpu_milli, devices, request.count) <= host.cpu;
-  const bool memory = node.memory.value == 0 ||
+  const bool cpu = node.cpu_milli == 0 || request.cpu_milli == 0 ||
+                   part(request.cpu_milli, devices, request.count) <= host.cpu;
+  const bool memory = node.memory.value == 0 || request.host_memory.value == 0 ||
                       part(request.host_memory.value, devices, request.count) <= host.memory;
   return cpu && memory;
 }

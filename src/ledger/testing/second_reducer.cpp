@@ -174,6 +174,7 @@ class Painter {
   void read_decisions(const Record& r) {
     if (const auto* p = as<TaskPlaced>(r)) {
       place(*p);
+      if (p->lender.valid()) planned_[p->task.value] = tasks_[p->lender.value].team;
     } else if (const auto* x = as<TaskRefused>(r)) {
       close(tasks_[x->task.value]);
     } else if (const auto* add = as<ReplicaAdded>(r)) {

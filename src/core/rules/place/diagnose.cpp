@@ -15,7 +15,7 @@ bool is_share(const PoolState& state, const Request& request, MiB capacity) {
 WaitCode short_of(const PoolState& state, const Shape& shape) {
   bool compute = false, memory = false;
   const std::uint8_t roles = allowed_roles(shape);
-  for (const ModelId m : allowed_models(state, shape)) {
+  for (const ModelId m : allowed_models(state, shape.request)) {
     const Take take = take_of(state, shape.request, state.models[m.value].memory);
     for (std::size_t r = 0; r < role_count; ++r) {
       if ((roles & (1U << r)) == 0) continue;
@@ -74,7 +74,7 @@ WaitCode kept_by(const PoolState& state, const Shape& shape) {
 WaitCode diagnose(const PoolState& state, const Shape& shape) {
   std::uint32_t usable = 0, free_whole = 0;
   const std::uint8_t roles = allowed_roles(shape);
-  const auto models = allowed_models(state, shape);
+  const auto models = allowed_models(state, shape.request);
   for (const ModelId m : models) {
     const ModelIndex& index = state.index->models[m.value];
     for (std::size_t r = 0; r < role_count; ++r)

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/model/check.h"
+#include "core/rules/place.h"
 
 namespace neap {
 
@@ -20,6 +21,8 @@ constexpr MiB ample_memory{std::int64_t{1} << 50};
 // asked for longest are given up.
 constexpr std::size_t most_entries = 8'000'000;
 constexpr std::size_t fewest_rankings = 32;
+// Whatever is asked for: on a small pool too, requests that all differ do not fill the memory.
+constexpr std::size_t most_rankings = 1024;
 
 // Down to the eighth of the power of two below: requests that differ by less share a ranking.
 MiB rounded_down(MiB memory) {
@@ -32,7 +35,7 @@ MiB rounded_down(MiB memory) {
 std::int32_t cpu_left(const NodeState& node) {
   if (node.cpu_milli == 0) return ample_cpu;
   const std::int64_t left = node.cpu_milli - node.used_cpu - node.held_cpu;
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(left, -1, ample_cpu));
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(left, 0, ample_cpu));
 }
 
 }  // namespace
@@ -47,9 +50,10 @@ std::vector<leftover::TaskKind> task_kinds(const PoolState& state,
     std::uint64_t fitting = 0;
     for (std::size_t m = 0; m < state.models.size() && m < leftover::most_models; ++m) {
       const ModelState& model = state.models[m];
-      const bool named = kind.models.empty() || std::find(kind.models.begin(), kind.models.end(),
-                                                          model.name) != kind.models.end();
-      if (!named || model.memory - state.spec.device_reserve < kind.memory) continue;
+      if (!names_model(kind.models, model.name) ||
+          model.memory - state.spec.device_reserve < kind.memory) {
+        continue;
+      }
       fitting |= std::uint64_t{1} << m;
       per_node = std::max(per_node, model.per_node);
     }
@@ -245,8 +249,8 @@ std::uint32_t PlacementIndex::ranking_of(const GroupDemand& wanted) {
     rankings_[found->second].asked = ++asked_;
     return found->second;
   }
-  const std::size_t most =
-      std::max(fewest_rankings, most_entries / std::max<std::size_t>(1, groups_.size()));
+  const std::size_t most = std::clamp(most_entries / std::max<std::size_t>(1, groups_.size()),
+                                      fewest_rankings, most_rankings);
   std::uint32_t id = 0;
   if (rankings_.size() < most) {
     id = best_.add(demand, wanted.equals);

@@ -17,6 +17,26 @@ std::vector<std::uint8_t> role_stages(const Shape& shape) {
 
 std::uint8_t allowed_roles(const Shape& shape) { return role_stages(shape).back(); }
 
+bool names_model(const std::vector<std::string>& models, const std::string& model) {
+  return models.empty() || std::find(models.begin(), models.end(), model) != models.end();
+}
+
+std::vector<ModelId> allowed_models(const PoolState& state, const Request& request) {
+  std::vector<ModelId> out;
+  for (std::uint16_t m = 0; m < state.models.size(); ++m) {
+    const ModelState& model = state.models[m];
+    const bool serves = model.per_node > 0 && model.memory >= request.memory;
+    if (serves && names_model(request.models, model.name)) out.push_back(ModelId(m));
+  }
+  const bool shared = request.share < whole_device;
+  std::stable_sort(out.begin(), out.end(), [&](ModelId a, ModelId b) {
+    const MiB x = state.models[a.value].memory;
+    const MiB y = state.models[b.value].memory;
+    return shared ? x > y : x < y;
+  });
+  return out;
+}
+
 Take take_of(const PoolState& state, const Request& request, MiB capacity) {
   const bool alone =
       request.share == whole_device ||
@@ -48,12 +68,9 @@ NodeRoom room_of(const PoolState& state, NodeId id, const Shape& shape) {
     r.capacity = device.memory - state.spec.device_reserve;
     r.share = free_share(device);
     r.memory = free_memory(state, device);
-    const auto& models = shape.request.models;
-    const std::string& model = state.models[device.model.value].name;
-    r.allowed =
-        is_usable(state, device) && (roles & role_bit(device.role)) != 0 &&
-        (models.empty() || std::find(models.begin(), models.end(), model) != models.end()) &&
-        (group == nullptr || !group->keeps_out(state, shape.request.near.apart, d));
+    r.allowed = is_usable(state, device) && (roles & role_bit(device.role)) != 0 &&
+                names_model(shape.request.models, state.models[device.model.value].name) &&
+                (group == nullptr || !group->keeps_out(state, shape.request.near.apart, d));
     for (const Tenant& tenant : device.tenants) {
       const Request& other = state.tasks.at(tenant.task).spec.request;
       r.strangers += other.trust_domain != shape.request.trust_domain ? 1 : 0;
@@ -217,7 +234,7 @@ std::vector<Slot> slots_on(const PoolState& state, const NodeRoom& room, const S
 
 std::vector<Slot> place_on_node(const PoolState& state, const NodeRoom& room, const Shape& shape,
                                 std::int32_t count, std::uint8_t roles) {
-  if (!room.host.covers(host_part(shape.request, count))) return {};
+  if (needs_host(shape.request) && !room.host.covers(host_part(shape.request, count))) return {};
   const Candidates fits = candidates(state, room, shape, roles);
   const auto wanted = static_cast<std::size_t>(count);
   // All devices of one task are of one model: that of the best candidate which has enough.

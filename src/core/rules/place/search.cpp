@@ -10,27 +10,6 @@
 
 namespace neap {
 
-std::vector<ModelId> allowed_models(const PoolState& state, const Shape& shape) {
-  const Request& request = shape.request;
-  std::vector<ModelId> out;
-  for (std::uint16_t m = 0; m < state.models.size(); ++m) {
-    const ModelState& model = state.models[m];
-    if (model.memory < request.memory) continue;
-    if (!request.models.empty() && std::find(request.models.begin(), request.models.end(),
-                                             model.name) == request.models.end()) {
-      continue;
-    }
-    out.push_back(ModelId(m));
-  }
-  const bool shared = request.share < whole_device;
-  std::stable_sort(out.begin(), out.end(), [&](ModelId a, ModelId b) {
-    const MiB x = state.models[a.value].memory;
-    const MiB y = state.models[b.value].memory;
-    return shared ? x > y : x < y;
-  });
-  return out;
-}
-
 std::optional<std::uint32_t> Search::first_of(const IdSet& set) const {
   return from_last() ? set.last() : set.first();
 }
@@ -52,7 +31,7 @@ std::vector<std::vector<ModelId>> Search::alike() const {
   std::vector<std::vector<ModelId>> classes;
   const bool priced = !state_.basis.table.empty();
   int last = -1;
-  for (const ModelId model : allowed_models(state_, shape_)) {
+  for (const ModelId model : allowed_models(state_, shape_.request)) {
     const auto memory = static_cast<std::uint64_t>(state_.models[model.value].memory.value);
     const bool shared = is_share(model);
     const auto size = static_cast<int>(std::bit_width(memory));
@@ -171,7 +150,7 @@ std::vector<Slot> Search::on_any(const std::vector<ModelId>& models, std::uint8_
 
 std::vector<Slot> Search::at_stage(std::uint8_t mask) {
   for (const NodeId node : preferred_nodes(state_, shape_)) {
-    for (const ModelId model : allowed_models(state_, shape_)) {
+    for (const ModelId model : allowed_models(state_, shape_.request)) {
       auto slots = ask(node, model, shape_.request.count, mask);
       if (!slots.empty()) return slots;
     }
@@ -188,7 +167,7 @@ namespace {
 std::vector<Slot> find_uneven(const PoolState& state, const Shape& shape,
                               const std::vector<std::uint8_t>& stages) {
   for (const std::uint8_t mask : stages) {
-    for (const ModelId id : allowed_models(state, shape)) {
+    for (const ModelId id : allowed_models(state, shape.request)) {
       const ModelState& model = state.models[id.value];
       const Take take = take_of(state, shape.request, model.memory - state.spec.device_reserve);
       if (shape.request.count <= model.per_node || take.share < whole_device) continue;

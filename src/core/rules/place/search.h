@@ -10,10 +10,6 @@
 
 namespace neap {
 
-// Models that a shape may use, by memory: shares go to the largest, which mix best (A7), whole
-// devices are taken from the smallest that serve.
-[[nodiscard]] std::vector<ModelId> allowed_models(const PoolState& state, const Shape& shape);
-
 // Slots in the first of these stages that has room; empty: in none.
 [[nodiscard]] std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
                                            const std::vector<std::uint8_t>& stages);
