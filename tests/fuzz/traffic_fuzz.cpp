@@ -1,8 +1,5 @@
 // Any bytes as recorded traffic, and as the words that pick from it: slots within their limits and
 // a guard within the pool, or an error with text. The first byte says how long a slot is.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +8,7 @@
 #include "cli/guard.h"
 #include "simulate/guard/backtest.h"
 #include "simulate/run/traffic.h"
+#include "tests/fuzz/memory_file.h"
 
 namespace {
 
@@ -21,21 +19,6 @@ constexpr std::size_t most_slots_tested = 20'000;
 void check(const Error& error) {
   if (error.message.empty()) std::abort();
 }
-
-// A file without a folder: readers open paths.
-class File {
- public:
-  File(const std::uint8_t* data, std::size_t size) : fd_(::memfd_create("traffic", MFD_CLOEXEC)) {
-    if (fd_ < 0 || ::write(fd_, data, size) != static_cast<ssize_t>(size)) std::abort();
-  }
-  ~File() { ::close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
 
 void hold_against(const whatif::Traffic& traffic, std::int32_t slot_seconds) {
   simulate::BacktestSpec spec{{{64, slot_seconds, 600, 50}, 5}, {}, {}};
@@ -67,8 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   constexpr std::int32_t slots[] = {60, 300, 600, 1'800, 3'600};
   const std::int32_t slot_seconds = slots[data[0] % 5];
-  read_words(std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
-  const File file(data + 1, size - 1);
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  read_words(text);
+  const fuzz::MemoryFile file(text);
   const auto traffic =
       whatif::read_traffic(file.path(), whatif::Format::automatic, seconds(slot_seconds));
   if (!traffic) {

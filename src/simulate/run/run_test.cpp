@@ -176,6 +176,19 @@ TEST(Run, TracesKeepTheirTimeOfDay) {
   EXPECT_EQ(o.all.jobs, 3);
 }
 
+// Found by the fuzz target: the clock may not go back before the first midnight.
+TEST(Run, F9_TracesOfBefore1970KeepTheirTimeOfDay) {
+  const Scratch scratch;
+  const std::string philly = scratch.write("p.csv",
+                                           "timestamp,duration,num_gpus,cluster\n"
+                                           "1969-12-30 07:30:00,60,1,x\n"
+                                           "1970-01-02 00:00:00,60,1,x\n");
+  const Outcome o = outcome_of(spec_of("1x1xA100-80G", philly));
+  EXPECT_EQ(o.begin_us, 27'000 * second);
+  EXPECT_EQ(o.last_arrival_us, 3 * 86'400 * second);
+  EXPECT_EQ(o.all.finished, 2);
+}
+
 // One who learns from the run puts facts in at the very moment.
 TEST(Run, ALearnerIsAskedAfterEachStep) {
   const Scratch scratch;

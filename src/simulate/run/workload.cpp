@@ -12,6 +12,12 @@ namespace neap::whatif {
 
 namespace {
 
+// Also of moments before 1970, whose remainder is negative.
+Time midnight_before(Time at) {
+  const Micros day = hours(24);
+  return Time((at.us / day.value - (at.us % day.value < 0 ? 1 : 0)) * day.value);
+}
+
 // Several streams as one. Each keeps its time of day: it begins in the same first day.
 class MergedStream : public IncomingStream {
  public:
@@ -25,7 +31,7 @@ class MergedStream : public IncomingStream {
       return fail(ErrorCode::invalid_argument, "holds no job and no request for a pool of devices",
                   where_);
     }
-    part.back = Micros(part.ahead.at.us - part.ahead.at.us % hours(24).value);
+    part.back = midnight_before(part.ahead.at) - Time(0);
     part.ahead.at = part.ahead.at - part.back;
     parts_.push_back(std::move(part));
     return {};
