@@ -92,8 +92,9 @@ Result<lead_time::Capacity> capacity_of(const GuardOptions& options, std::size_t
   return capacity;
 }
 
-Result<simulate::Demand> demand_of(const GuardOptions& options, const lead_time::GuardSpec& rule,
-                                   std::size_t trace, whatif::Format format) {
+Result<simulate::SlotDemand> demand_of(const GuardOptions& options,
+                                       const lead_time::GuardSpec& rule, std::size_t trace,
+                                       whatif::Format format) {
   const auto traffic =
       whatif::read_traffic(options.traces[trace], format, seconds(rule.slot_seconds));
   if (!traffic) return tl::unexpected(traffic.error());
@@ -167,7 +168,7 @@ Result<GuardStudy> guard_study(const GuardOptions& options) {
   if (!formats) return tl::unexpected(formats.error());
   auto spec = spec_of(options, slot_of(options, *formats));
   if (!spec) return tl::unexpected(spec.error());
-  std::vector<simulate::Demand> services;
+  std::vector<simulate::SlotDemand> services;
   for (std::size_t i = 0; i < options.traces.size(); ++i) {
     auto demand = demand_of(options, spec->rule.guard, i, (*formats)[i]);
     if (!demand) return tl::unexpected(demand.error());

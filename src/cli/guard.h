@@ -33,7 +33,7 @@ struct GuardOptions {
 // What there is to test, from the files.
 struct GuardStudy {
   simulate::BacktestSpec spec;
-  simulate::Demand demand;
+  simulate::SlotDemand demand;
 };
 [[nodiscard]] Result<GuardStudy> guard_study(const GuardOptions& options);
 // "FIRST:LAST", "FIRST:LAST:DEVICES": whole numbers, with as many colons.

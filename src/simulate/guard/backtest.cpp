@@ -14,10 +14,10 @@ constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t week_hours = 168;
 
 template <class ToDevices>
-Demand demand_of(const lead_time::GuardSpec& spec,
-                 std::span<const std::optional<std::int64_t>> offered, ToDevices to_devices) {
+SlotDemand demand_of(const lead_time::GuardSpec& spec,
+                     std::span<const std::optional<std::int64_t>> offered, ToDevices to_devices) {
   lead_time::OutageState outages;
-  Demand demand;
+  SlotDemand demand;
   demand.reserve(offered.size());
   for (const auto& slot : offered) {
     const auto known = lead_time::unless_outage(spec, outages, slot);
@@ -64,7 +64,7 @@ class Hours {
   bool open_ = false, violated_ = false, with_buffer_ = false;
 };
 
-std::vector<lead_time::Claim> claims_of(const BacktestSpec& spec, const Demand& demand) {
+std::vector<lead_time::Claim> claims_of(const BacktestSpec& spec, const SlotDemand& demand) {
   const auto floor_at = [&](std::int64_t slot) {
     return lead_time::floor_of(spec.calendar, spec.rule.guard,
                                Time(0) + seconds(spec.rule.guard.slot_seconds) * slot);
@@ -100,7 +100,8 @@ Result<Slots> scored_slots(const BacktestSpec& spec, const Backtest& result) {
               "traffic");
 }
 
-void score_slot(const BacktestSpec& spec, const Demand& demand, std::int64_t slot, Backtest& into) {
+void score_slot(const BacktestSpec& spec, const SlotDemand& demand, std::int64_t slot,
+                Backtest& into) {
   const auto at = static_cast<std::size_t>(slot);
   const lead_time::Claim& claim = into.claims[at];
   into.sum_c += claim.guard;
@@ -116,27 +117,27 @@ void score_slot(const BacktestSpec& spec, const Demand& demand, std::int64_t slo
 
 }  // namespace
 
-Demand scaled_demand(const lead_time::GuardSpec& spec,
-                     std::span<const std::optional<std::int64_t>> offered,
-                     std::int64_t peak_devices) {
+SlotDemand scaled_demand(const lead_time::GuardSpec& spec,
+                         std::span<const std::optional<std::int64_t>> offered,
+                         std::int64_t peak_devices) {
   std::int64_t most = 1;
   for (const auto& slot : offered) most = std::max(most, slot.value_or(0));
   return demand_of(spec, offered,
                    [&](std::int64_t known) { return scaled_up(known, peak_devices, most); });
 }
 
-Demand calibrated_demand(const lead_time::GuardSpec& spec,
-                         std::span<const std::optional<std::int64_t>> offered,
-                         const lead_time::Capacity& capacity) {
+SlotDemand calibrated_demand(const lead_time::GuardSpec& spec,
+                             std::span<const std::optional<std::int64_t>> offered,
+                             const lead_time::Capacity& capacity) {
   return demand_of(spec, offered,
                    [&](std::int64_t known) { return lead_time::devices_for(known, capacity); });
 }
 
-Demand summed_demand(std::span<const Demand> services) {
+SlotDemand summed_demand(std::span<const SlotDemand> services) {
   NEAP_CHECK(!services.empty());
   std::size_t slots = services.front().size();
-  for (const Demand& service : services) slots = std::min(slots, service.size());
-  Demand sum;
+  for (const SlotDemand& service : services) slots = std::min(slots, service.size());
+  SlotDemand sum;
   std::vector<std::optional<std::int64_t>> each(services.size());
   for (std::size_t s = 0; s < slots; ++s) {
     for (std::size_t i = 0; i < services.size(); ++i) each[i] = services[i][s];
@@ -156,7 +157,7 @@ std::int64_t Backtest::changes_micro_per_day(const lead_time::GuardSpec& spec) c
   return changes * million * 24 * spec.slots_per_hour() / slots;
 }
 
-Result<Backtest> backtest(const BacktestSpec& spec, const Demand& demand) {
+Result<Backtest> backtest(const BacktestSpec& spec, const SlotDemand& demand) {
   if (auto done = lead_time::check(spec.rule); !done) return tl::unexpected(done.error());
   Backtest result;
   result.claims = claims_of(spec, demand);

@@ -14,19 +14,19 @@
 
 namespace neap::simulate {
 
-using Demand = std::vector<std::optional<std::int64_t>>;  // devices by slot; nothing: unknown
+using SlotDemand = std::vector<std::optional<std::int64_t>>;  // devices by slot; nothing: unknown
 
 // The demand that is the highest rate's part of so many devices: for traffic without a
 // calibration. Outages become unknown.
-[[nodiscard]] Demand scaled_demand(const lead_time::GuardSpec& spec,
-                                   std::span<const std::optional<std::int64_t>> offered,
-                                   std::int64_t peak_devices);
-// By what a replica serves.
-[[nodiscard]] Demand calibrated_demand(const lead_time::GuardSpec& spec,
+[[nodiscard]] SlotDemand scaled_demand(const lead_time::GuardSpec& spec,
                                        std::span<const std::optional<std::int64_t>> offered,
-                                       const lead_time::Capacity& capacity);
+                                       std::int64_t peak_devices);
+// By what a replica serves.
+[[nodiscard]] SlotDemand calibrated_demand(const lead_time::GuardSpec& spec,
+                                           std::span<const std::optional<std::int64_t>> offered,
+                                           const lead_time::Capacity& capacity);
 // Slot by slot; as long as the shortest.
-[[nodiscard]] Demand summed_demand(std::span<const Demand> services);
+[[nodiscard]] SlotDemand summed_demand(std::span<const SlotDemand> services);
 
 struct Slots {
   std::int64_t first = 0;
@@ -65,7 +65,7 @@ struct Backtest {
 };
 
 // Refuses scored slots that there are not, and settings out of range.
-[[nodiscard]] Result<Backtest> backtest(const BacktestSpec& spec, const Demand& demand);
+[[nodiscard]] Result<Backtest> backtest(const BacktestSpec& spec, const SlotDemand& demand);
 
 // Violated hours that so many hours may have by chance: the stated part and two standard errors.
 [[nodiscard]] std::int64_t violations_by_chance(std::int64_t hours, std::int32_t per_mille);

@@ -25,7 +25,7 @@ BacktestSpec spec_at(std::int32_t per_mille, std::optional<Slots> scored = secon
 TEST(GuardBacktest, D4_the_acceptance_table_comes_out_exactly) {
   const auto recorded = Recorded::servegen();
   if (!recorded) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
-  const Demand demand = scaled_demand(spec_at(10).rule.guard, recorded->offered, 100);
+  const SlotDemand demand = scaled_demand(spec_at(10).rule.guard, recorded->offered, 100);
   ASSERT_EQ(demand.size(), 2'016U);
   const struct {
     std::int32_t per_mille;
@@ -59,7 +59,7 @@ TEST(GuardBacktest, D4_the_acceptance_table_comes_out_exactly) {
 TEST(GuardBacktest, D4_the_idle_reserve_is_that_of_the_table) {
   const auto recorded = Recorded::servegen();
   if (!recorded) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
-  const Demand demand = scaled_demand(spec_at(10).rule.guard, recorded->offered, 100);
+  const SlotDemand demand = scaled_demand(spec_at(10).rule.guard, recorded->offered, 100);
   const std::pair<std::int32_t, double> table[] = {{10, .979}, {20, .769}, {50, .521}, {100, .442}};
   for (const auto& [per_mille, idle] : table) {
     const auto result = backtest(spec_at(per_mille), demand);
@@ -72,7 +72,7 @@ TEST(GuardBacktest, D4_the_same_hour_of_other_days_violates_more_and_idles_more)
   const auto recorded = Recorded::servegen();
   if (!recorded) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
   const lead_time::GuardSpec rule = spec_at(10).rule.guard;
-  const Demand demand = scaled_demand(rule, recorded->offered, 100);
+  const SlotDemand demand = scaled_demand(rule, recorded->offered, 100);
   const auto usual =
       testing::held_against(rule, demand, testing::same_hour_guard(rule, demand), second_week);
   const auto ours = backtest(spec_at(220), demand);
@@ -88,11 +88,11 @@ TEST(GuardBacktest, D4_the_same_hour_of_other_days_violates_more_and_idles_more)
 TEST(GuardBacktest, D4_altering_the_recorded_future_changes_nothing_before_it) {
   const auto recorded = Recorded::servegen();
   if (!recorded) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
-  const Demand demand = scaled_demand(spec_at(10).rule.guard, recorded->offered, 100);
+  const SlotDemand demand = scaled_demand(spec_at(10).rule.guard, recorded->offered, 100);
   const auto before = backtest(spec_at(10), demand);
   std::size_t altered_later = 0;
   for (const std::size_t from : {200U, 777U, 1'008U, 1'500U, 2'014U}) {
-    Demand altered = demand;
+    SlotDemand altered = demand;
     for (std::size_t s = from; s < altered.size(); ++s) {
       altered[s] = altered[s] ? 100 - *altered[s] : 100;
     }
@@ -129,7 +129,7 @@ TEST(GuardBacktest, D4_traces_not_given_keep_the_stated_rate) {
 }
 
 TEST(GuardBacktest, D4_scored_slots_have_to_be_there) {
-  const Demand demand(300, 10);
+  const SlotDemand demand(300, 10);
   const auto error = [&](std::optional<Slots> scored) {
     const auto result = backtest(spec_at(10, scored), demand);
     return result ? std::string("done") : to_string(result.error());
@@ -140,7 +140,7 @@ TEST(GuardBacktest, D4_scored_slots_have_to_be_there) {
   EXPECT_EQ(error(Slots{0, 300}), expected);
   EXPECT_EQ(error(Slots{5, 4}), expected);
   EXPECT_EQ(error(Slots{-1, 4}), expected);
-  const auto early = backtest(spec_at(10, {}), Demand(100, 10));
+  const auto early = backtest(spec_at(10, {}), SlotDemand(100, 10));
   EXPECT_EQ(to_string(early.error()),
             "traffic: expected more than 27 hours of known traffic: before that nothing is lent");
 }
@@ -162,7 +162,7 @@ TEST(GuardBacktest, D4_few_hours_certify_nothing_and_the_note_says_so) {
 TEST(GuardBacktest, D4_the_guard_of_the_sum_idles_less_than_the_sum_of_guards) {
   const auto parts = testing::servegen_parts(3);
   if (parts.empty()) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
-  std::vector<Demand> services;
+  std::vector<SlotDemand> services;
   std::int64_t apart = 0, demand = 0;
   for (const auto& part : parts) {
     services.push_back(scaled_demand(spec_at(10).rule.guard, part, 33));

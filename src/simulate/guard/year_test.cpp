@@ -25,11 +25,12 @@ BacktestSpec spec_at(std::int32_t per_mille, std::optional<Slots> scored = {}) {
   return {{{200, 600, 600, per_mille}, 5}, {}, scored};
 }
 
-Demand demand_of(const Offered& offered) {
+SlotDemand demand_of(const Offered& offered) {
   return scaled_demand(spec_at(10).rule.guard, offered, 200);
 }
 
-Backtest tested(const Demand& demand, std::int32_t per_mille, std::optional<Slots> scored = {}) {
+Backtest tested(const SlotDemand& demand, std::int32_t per_mille,
+                std::optional<Slots> scored = {}) {
   auto result = backtest(spec_at(per_mille, scored), demand);
   EXPECT_TRUE(result) << to_string(result.error());
   return std::move(*result);
@@ -37,7 +38,7 @@ Backtest tested(const Demand& demand, std::int32_t per_mille, std::optional<Slot
 
 // Every seed at every rate keeps to the rate and two standard errors.
 void expect_rates(const std::string& what, const std::vector<Change>& changes) {
-  std::vector<Demand> years;
+  std::vector<SlotDemand> years;
   for (const std::uint64_t seed : seeds) years.push_back(demand_of(draw_year({seed}, changes)));
   for (const std::int32_t per_mille : rates) {
     std::int64_t violated = 0, hours = 0, idle = 0, demand = 0;
@@ -86,7 +87,7 @@ AfterStep violations_after(std::int64_t percent, std::int32_t per_mille) {
   for (const std::uint64_t seed : seeds) {
     for (const std::int64_t hour : {3, 9, 15, 21}) {
       const std::int64_t step = 60 * day + hour * 6;
-      const Demand demand = demand_of(draw_year({seed, 75}, {{step, 75 * day, percent}}));
+      const SlotDemand demand = demand_of(draw_year({seed, 75}, {{step, 75 * day, percent}}));
       sum.first_day += tested(demand, per_mille, Slots{step, step + day - 1}).violated_hours;
       const lead_time::GuardSpec rule = spec_at(per_mille).rule.guard;
       sum.first_day_same_hour +=
@@ -116,7 +117,7 @@ TEST(GuardYear, D4_a_step_up_costs_few_violated_hours) {
 
 TEST(GuardYear, D4_a_step_down_is_followed) {
   const std::int64_t step = 60 * day;
-  const Demand demand = demand_of(draw_year({1, 100}, {{step, 100 * day, 50}}));
+  const SlotDemand demand = demand_of(draw_year({1, 100}, {{step, 100 * day, 50}}));
   const Backtest before = tested(demand, 10, Slots{step - 14 * day, step - 1});
   const Backtest first_day = tested(demand, 10, Slots{step, step + day - 1});
   const Backtest later = tested(demand, 10, Slots{step + 14 * day, step + 28 * day - 1});
@@ -132,7 +133,7 @@ TEST(GuardYear, D4_a_step_down_is_followed) {
 
 TEST(GuardYear, D4_a_planned_promotion_on_the_calendar_is_not_a_violation) {
   const std::int64_t first = 60 * day + 54, last = first + 35;  // 9 to 15 h
-  Demand demand = demand_of(draw_year({1, 75}));
+  SlotDemand demand = demand_of(draw_year({1, 75}));
   std::int64_t highest = 0;
   for (std::int64_t s = first; s <= last; ++s) {
     auto& slot = demand[static_cast<std::size_t>(s)];
@@ -161,7 +162,7 @@ TEST(GuardYear, D4_an_outage_of_the_metrics_freezes_the_guard) {
     silent[s].reset();
     zero[s] = 0;
   }
-  const Demand frozen = demand_of(silent);
+  const SlotDemand frozen = demand_of(silent);
   const Backtest result = tested(frozen, 10);
   EXPECT_EQ(tested(demand_of(zero), 10).claims, result.claims) << "zeros are told from traffic";
   EXPECT_EQ(result.unknown_slots, 78);
@@ -171,7 +172,7 @@ TEST(GuardYear, D4_an_outage_of_the_metrics_freezes_the_guard) {
   for (std::size_t s = first; s < last; ++s) least = std::min(least, result.claims[s].guard);
   EXPECT_GE(4 * least, 3 * last_known);
 
-  Demand taken_for_nothing = frozen;
+  SlotDemand taken_for_nothing = frozen;
   for (std::size_t s = first; s < last; ++s) taken_for_nothing[s] = 0;
   const Backtest fooled = tested(taken_for_nothing, 10);
   const auto morning = Slots{static_cast<std::int64_t>(last), static_cast<std::int64_t>(last) + 5};
@@ -214,7 +215,7 @@ struct Statistics {
   double gaps = 0;                           // unknown slots
 };
 
-Statistics statistics_of(const Demand& demand) {
+Statistics statistics_of(const SlotDemand& demand) {
   double sums[24] = {}, counts[24] = {}, sum = 0, known = 0;
   for (std::size_t s = 0; s < demand.size(); ++s) {
     if (!demand[s]) continue;

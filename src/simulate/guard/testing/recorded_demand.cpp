@@ -185,7 +185,8 @@ std::vector<HeldOut> held_out() {
   return all;
 }
 
-std::vector<std::int64_t> same_hour_guard(const lead_time::GuardSpec& spec, const Demand& demand) {
+std::vector<std::int64_t> same_hour_guard(const lead_time::GuardSpec& spec,
+                                          const SlotDemand& demand) {
   const std::int64_t n = spec.slots_per_hour();
   std::vector<std::int64_t> guard(demand.size(), spec.devices);
   for (std::size_t s = 0; s < demand.size(); ++s) {
@@ -206,7 +207,7 @@ std::vector<std::int64_t> same_hour_guard(const lead_time::GuardSpec& spec, cons
   return guard;
 }
 
-Held held_against(const lead_time::GuardSpec& spec, const Demand& demand,
+Held held_against(const lead_time::GuardSpec& spec, const SlotDemand& demand,
                   const std::vector<std::int64_t>& guard, Slots scored) {
   Held held;
   std::int64_t violated = -1;  // the last hour that was

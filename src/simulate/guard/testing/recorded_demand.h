@@ -25,21 +25,21 @@ struct Recorded {
 struct HeldOut {
   std::string name;
   lead_time::GuardSpec rule;
-  Demand demand;
+  SlotDemand demand;
 };
 [[nodiscard]] std::vector<HeldOut> held_out();
 
 // What pools use today, to compare with: the 95th percentile of the demand in the same hour of the
 // last 14 days, and 15 % more.
 [[nodiscard]] std::vector<std::int64_t> same_hour_guard(const lead_time::GuardSpec& spec,
-                                                        const Demand& demand);
+                                                        const SlotDemand& demand);
 
 struct Held {
   std::int64_t violated_hours = 0;
   std::int64_t idle = 0;  // devices above the demand, over the slots
   std::int64_t demand = 0;
 };
-[[nodiscard]] Held held_against(const lead_time::GuardSpec& spec, const Demand& demand,
+[[nodiscard]] Held held_against(const lead_time::GuardSpec& spec, const SlotDemand& demand,
                                 const std::vector<std::int64_t>& guard, Slots scored);
 
 }  // namespace neap::simulate::testing

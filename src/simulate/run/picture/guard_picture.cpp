@@ -37,7 +37,7 @@ std::vector<Line> demand_lines(const std::vector<GuardColumn>& columns, std::int
 }  // namespace
 
 std::vector<GuardColumn> guard_columns(const simulate::Backtest& result,
-                                       const simulate::Demand& demand, std::int64_t most) {
+                                       const simulate::SlotDemand& demand, std::int64_t most) {
   const std::int64_t each = slots_each(result, most);
   std::vector<GuardColumn> columns;
   for (std::int64_t s = result.scored.first; s <= result.scored.last; ++s) {
@@ -58,7 +58,8 @@ std::vector<GuardColumn> guard_columns(const simulate::Backtest& result,
 }
 
 std::string guard_picture(const lead_time::GuardSpec& spec, const simulate::Backtest& result,
-                          const simulate::Demand& demand, const std::vector<std::string>& notes) {
+                          const simulate::SlotDemand& demand,
+                          const std::vector<std::string>& notes) {
   const auto columns = guard_columns(result, demand, most_columns);
   const std::int64_t span_us = slots_each(result, most_columns) * seconds(spec.slot_seconds).value;
   const TimeAxis time{seconds(spec.slot_seconds).value * result.scored.first,

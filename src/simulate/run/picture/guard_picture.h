@@ -18,13 +18,13 @@ struct GuardColumn {
 };
 // Of the scored slots, at most so many.
 [[nodiscard]] std::vector<GuardColumn> guard_columns(const simulate::Backtest& result,
-                                                     const simulate::Demand& demand,
+                                                     const simulate::SlotDemand& demand,
                                                      std::int64_t most);
 
 // One HTML page. `notes` are paragraphs above the picture.
 [[nodiscard]] std::string guard_picture(const lead_time::GuardSpec& spec,
                                         const simulate::Backtest& result,
-                                        const simulate::Demand& demand,
+                                        const simulate::SlotDemand& demand,
                                         const std::vector<std::string>& notes);
 
 }  // namespace neap::whatif

@@ -26,7 +26,7 @@ TEST(GuardPicture, D4_a_column_is_the_highest_demand_above_the_lowest_guard) {
 
 TEST(GuardPicture, D4_slots_without_metrics_are_gaps) {
   const auto result = result_of(std::vector<lead_time::Claim>(5, {9, 0, true}));
-  const auto curves = [&](const simulate::Demand& demand) {
+  const auto curves = [&](const simulate::SlotDemand& demand) {
     const std::string page = guard_picture({10, 600, 600, 10}, result, demand, {"a <note>"});
     EXPECT_NE(page.find("a &lt;note&gt;"), std::string::npos);
     std::size_t found = 0;
