@@ -116,25 +116,27 @@ class Sums {
   }
   void take(Time at, const trace::JobArrival& job) {
     end_jobs(at);
-    held_ += job.gpus * million;
+    held_ += job.gpus;
     ends_.emplace(at + job.duration, job.gpus);
-    devices_.set(at, held_);
+    devices_.set(at, level());
   }
   void end_jobs(Time until) {
     while (!ends_.empty() && ends_.top().first <= until) {
-      held_ -= ends_.top().second * million;
-      devices_.set(ends_.top().first, held_);
+      held_ -= ends_.top().second;
+      devices_.set(ends_.top().first, level());
       ends_.pop();
     }
   }
 
+  [[nodiscard]] std::int64_t level() const { return std::min(held_, highest / million) * million; }
+
   using End = std::pair<Time, std::int64_t>;
   std::map<std::string, std::int64_t> rates_;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
-  std::int64_t held_ = 0;
+  std::int64_t held_ = 0;  // devices
   Minutes requests_, devices_;
   bool any_requests_ = false;
-  Time last_;
+  Time last_{INT64_MIN};
 };
 
 Result<Traffic> of_servegen(const std::string& path, Micros slot) {

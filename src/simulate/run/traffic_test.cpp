@@ -58,6 +58,17 @@ TEST(Traffic, D4_a_file_of_jobs_alone_tells_the_devices_they_hold) {
   EXPECT_EQ(read->offered, (Offered{6 * unit, 2 * unit, 2 * unit, 2 * unit, 2 * unit, 0}));
 }
 
+TEST(Traffic, D4_time_before_1970_is_time) {
+  const Scratch scratch;
+  const auto read = read_traffic(scratch.write("p.csv",
+                                               "timestamp,duration,num_gpus,cluster\n"
+                                               "1969-12-31 22:00:00,1800,2,x\n"
+                                               "1969-12-31 23:00:00,60,1,x\n"),
+                                 Format::automatic, minutes(30));
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(read->offered, (Offered{2 * unit, 0}));
+}
+
 TEST(Traffic, D4_what_is_no_traffic_is_refused_with_its_place) {
   const Scratch scratch;
   const auto error = [&](const std::string& path, Format format, Micros slot = minutes(10)) {
