@@ -22,9 +22,9 @@ void PlacementLearner::note(const PoolState& state) {
   if (!lesson) return;
   begun_at_ = seen;
   // The thread of the lesson before has nothing left to do.
-  thread_ = std::jthread([this, lesson = std::move(*lesson)] {
+  thread_ = std::jthread([this, lesson = std::move(*lesson)](const std::stop_token& stop) {
     ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: nothing waits for it
-    post_(simulate::learn(lesson));
+    if (auto learned = simulate::learn(lesson, stop)) post_(std::move(*learned));
   });
 }
 

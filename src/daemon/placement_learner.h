@@ -1,4 +1,5 @@
-// Learns placement's table from the demand beside the loop, and hands it in as an event.
+// Learns placement's table from the demand beside the loop, and hands it in as an event. At its end
+// a lesson that is running stops, and nothing is posted any more.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 
 #include "core/rules/place/leftover_table.h"
 #include "simulate/openb/workload.h"
@@ -25,6 +26,7 @@ struct LearnLastingOptions {
   double horizon = 0.1;  // mean lifetimes over which a free part is watched
   double lifetimes = 4;  // of each iteration, after the first of them
   std::uint64_t seed = 1;
+  std::stop_token stop;  // asked to stop, it soon returns a table that is of no use
 };
 
 // For a cluster where pods come and go: how much of a free part stays free for a while.

@@ -86,7 +86,8 @@ LeftoverTable learn_lasting(const Workload& workload, LearnLastingOptions option
   const FirstGuess guess = first_guess(workload);
   Sums sums;
   std::optional<LeftoverTable> current;
-  for (int iteration = 0; iteration < options.iterations; ++iteration) {
+  for (int iteration = 0; iteration < options.iterations && !options.stop.stop_requested();
+       ++iteration) {
     const std::vector<Coming> comings = draw_comings(
         workload, {},
         {options.load, options.lifetimes, Lifetimes::exponential, Start::empty, chance.next()});
@@ -104,7 +105,8 @@ LeftoverTable learn_lasting(const Workload& workload, LearnLastingOptions option
     Watch watch(cluster, options, sums);
     (void)run_with_departures(
         workload, comings, Watch::warm_up, cluster, *policy,
-        [&](double now, const Cluster& c, std::uint32_t node) { watch.look(now, c, node); });
+        [&](double now, const Cluster& c, std::uint32_t node) { watch.look(now, c, node); },
+        options.stop);
     current = table_of(sums, guess);
   }
   return current.value_or(table_of(sums, guess));

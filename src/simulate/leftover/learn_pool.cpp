@@ -57,8 +57,10 @@ std::optional<Lesson> lesson_of(const PoolState& state) {
   return lesson;
 }
 
-PlacementLearned learn(const Lesson& lesson) {
-  return {lesson.seen, lesson.kinds, leftover::values_of(learn_lasting(lesson.workload))};
+std::optional<PlacementLearned> learn(const Lesson& lesson, const std::stop_token& stop) {
+  const leftover::LeftoverTable table = learn_lasting(lesson.workload, {.stop = stop});
+  if (stop.stop_requested()) return std::nullopt;
+  return PlacementLearned{lesson.seen, lesson.kinds, leftover::values_of(table)};
 }
 
 }  // namespace neap::simulate

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 
 #include "core/model/events.h"
 #include "core/model/state.h"
@@ -20,7 +21,8 @@ struct Lesson {
 // Nothing when the pool has no devices that scores can tell apart.
 [[nodiscard]] std::optional<Lesson> lesson_of(const PoolState& state);
 
-// The same lesson gives the same table.
-[[nodiscard]] PlacementLearned learn(const Lesson& lesson);
+// The same lesson gives the same table; nothing when it was asked to stop.
+[[nodiscard]] std::optional<PlacementLearned> learn(const Lesson& lesson,
+                                                    const std::stop_token& stop = {});
 
 }  // namespace neap::simulate

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,7 @@ TEST_F(LearnPool, D8_WhatRunsDoesNotChangeTheLesson) {
   state().demand = demand;
   const auto after = lesson_of(state());
   ASSERT_TRUE(after);
-  EXPECT_EQ(learn(*before).table, learn(*after).table);
+  EXPECT_EQ(learn(*before)->table, learn(*after)->table);
 }
 
 // It runs beside the loop: a large pool and a long past may not make it long.
@@ -115,22 +116,31 @@ TEST_F(LearnPool, D8_TheSameLessonGivesTheSameTable) {
   ask(2, whole_device, 300);
   const auto lesson = lesson_of(state());
   ASSERT_TRUE(lesson);
-  const PlacementLearned first = learn(*lesson);
-  EXPECT_EQ(first.table, learn(*lesson).table);
+  const PlacementLearned first = *learn(*lesson);
+  EXPECT_EQ(first.table, learn(*lesson)->table);
   // A replay has another state object of the same content.
   const PoolState copy(state());
-  EXPECT_EQ(first.table, learn(*lesson_of(copy)).table);
+  EXPECT_EQ(first.table, learn(*lesson_of(copy))->table);
   // Another demand, another table: the test could not fail otherwise.
   state().demand = {};
   ask(1, MilliGpu(700), 1'000);
-  EXPECT_NE(first.table, learn(*lesson_of(state())).table);
+  EXPECT_NE(first.table, learn(*lesson_of(state()))->table);
+}
+
+TEST_F(LearnPool, D8_ALessonThatIsAskedToStopGivesNothing) {
+  nodes(8, 4);
+  ask(1, MilliGpu(300), 400);
+  std::stop_source source;
+  EXPECT_TRUE(learn(*lesson_of(state()), source.get_token()));
+  source.request_stop();
+  EXPECT_FALSE(learn(*lesson_of(state()), source.get_token()));
 }
 
 // A whole free device is worth more where whole devices are what nobody asks for.
 TEST_F(LearnPool, D8_WhatNobodyAsksForStaysFree) {
   nodes(8, 4);
   ask(1, MilliGpu(700), 1'000);
-  const auto table = leftover::table_of(learn(*lesson_of(state())).table);
+  const auto table = leftover::table_of(learn(*lesson_of(state()))->table);
   // Beside a task of 700 a part of 300 stays: no task fits there. One of 1000 is taken.
   const auto& row = table.values.back();
   const auto part_left = [&](std::int32_t milli) {
@@ -148,7 +158,7 @@ TEST_F(LearnPool, D8_ThePoolTakesTheTable) {
   ASSERT_TRUE(learning_is_due(state()));
   const auto lesson = lesson_of(state());
   ASSERT_TRUE(lesson);
-  const PlacementLearned learned = learn(*lesson);
+  const PlacementLearned learned = *learn(*lesson);
   EXPECT_TRUE(leftover::is_table(learned.table));
   EXPECT_EQ(learned.seen, 1'100);
   const auto taken = script_.event(learned);
@@ -158,7 +168,7 @@ TEST_F(LearnPool, D8_ThePoolTakesTheTable) {
   // More was asked for meanwhile: a lesson that comes late is taken as well.
   ask(1, whole_device, 1'100);
   EXPECT_TRUE(learning_is_due(state()));
-  EXPECT_TRUE(script_.event(learn(*lesson_of(state()))));
+  EXPECT_TRUE(script_.event(*learn(*lesson_of(state()))));
 }
 
 }  // namespace

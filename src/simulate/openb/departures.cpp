@@ -42,8 +42,9 @@ class Run {
     fragments_in_all_ = std::accumulate(fragments_.begin(), fragments_.end(), 0.0);
   }
 
-  WaitingOutcome run() {
+  WaitingOutcome run(const std::stop_token& stop) {
     for (std::size_t next = 0; next < comings_.size() || !departures_.empty();) {
+      if (stop.stop_requested()) return {};
       const bool arrival = next < comings_.size() &&
                            (departures_.empty() || comings_[next].at < departures_.top().at);
       if (arrival) {
@@ -219,9 +220,9 @@ std::int32_t residual_percent_of(const std::vector<double>& recorded) {
 
 WaitingOutcome run_with_departures(const Workload& workload, const std::vector<Coming>& comings,
                                    double warm_up, Cluster& cluster, Policy& policy,
-                                   const Observer& observer) {
+                                   const Observer& observer, const std::stop_token& stop) {
   NEAP_CHECK(!comings.empty());
-  return Run(workload, comings, warm_up, cluster, policy, observer).run();
+  return Run(workload, comings, warm_up, cluster, policy, observer).run(stop);
 }
 
 }  // namespace neap::simulate

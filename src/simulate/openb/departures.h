@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -61,10 +62,12 @@ struct WaitingOutcome {
 // Told of every node that has changed, and when.
 using Observer = std::function<void(double now, const Cluster& cluster, std::uint32_t node)>;
 
-// In the order of arrival, but a pod that fits goes ahead of one that does not.
+// In the order of arrival, but a pod that fits goes ahead of one that does not. One that is asked
+// to stop does so between two events; what it gives then is of no use.
 [[nodiscard]] WaitingOutcome run_with_departures(const Workload& workload,
                                                  const std::vector<Coming>& comings, double warm_up,
                                                  Cluster& cluster, Policy& policy,
-                                                 const Observer& observer = {});
+                                                 const Observer& observer = {},
+                                                 const std::stop_token& stop = {});
 
 }  // namespace neap::simulate

@@ -281,7 +281,7 @@ void Driver::learn_placement() {
   if (!due || state_.demand.seen == learned_at_) return;
   learned_at_ = state_.demand.seen;
   const auto lesson = simulate::lesson_of(state_);
-  if (lesson) apply(simulate::learn(*lesson));
+  if (lesson) apply(*simulate::learn(*lesson));
 }
 
 void Driver::show_progress() {
