@@ -127,6 +127,17 @@ TEST_F(LearnPool, D8_TheSameLessonGivesTheSameTable) {
   EXPECT_NE(first.table, learn(*lesson_of(state()))->table);
 }
 
+// As many models as there are bits for them: a task that names none may still take any.
+TEST_F(LearnPool, D8_SixtyFourModels) {
+  for (int m = 0; m < leftover::most_models; ++m) {
+    script_.node("n" + std::to_string(m), "d0", 1, MiB(81'920), "M" + std::to_string(m) + "-80G");
+  }
+  ask(1, whole_device, 10);
+  const auto lesson = lesson_of(state());
+  ASSERT_TRUE(lesson);
+  EXPECT_EQ(lesson->workload.classes.at(0).demand.models, 0U);
+}
+
 TEST_F(LearnPool, D8_ALessonThatIsAskedToStopGivesNothing) {
   nodes(8, 4);
   ask(1, MilliGpu(300), 400);

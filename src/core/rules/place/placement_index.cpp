@@ -1,6 +1,7 @@
 #include "core/rules/place/placement_index.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "core/model/check.h"
@@ -58,7 +59,7 @@ std::vector<leftover::TaskKind> task_kinds(const PoolState& state,
       per_node = std::max(per_node, model.per_node);
     }
     if (fitting == 0) continue;
-    const bool any = fitting + 1 == std::uint64_t{1} << state.models.size();
+    const bool any = static_cast<std::size_t>(std::popcount(fitting)) == state.models.size();
     demand.models = any ? 0 : fitting;
     per_node = std::min(per_node, leftover::most_devices);
     const std::int32_t parts = std::max(1, (kind.count + per_node - 1) / per_node);
