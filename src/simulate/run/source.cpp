@@ -23,6 +23,13 @@ using trace::JobArrival;
 using trace::RateChange;
 using trace::RequestArrival;
 
+tl::unexpected<Error> out_of_order(const std::string& file, std::int64_t row) {
+  return fail(ErrorCode::invalid_argument,
+              "row " + std::to_string(row) +
+                  " is earlier than the one before it; expected the order of time",
+              file);
+}
+
 // Rows that come in the order of time, one for one.
 template <class Reader, class Row, class Convert>
 class RowStream : public ArrivalStream {
@@ -35,12 +42,7 @@ class RowStream : public ArrivalStream {
     if (!more || !*more) return more;
     into = convert_(std::move(row));
     ++rows_;
-    if (into.at < last_) {
-      return fail(ErrorCode::invalid_argument,
-                  "row " + std::to_string(rows_) +
-                      " is earlier than the one before it; expected the order of time",
-                  name_);
-    }
+    if (into.at < last_) return out_of_order(name_, rows_);
     last_ = into.at;
     return true;
   }
@@ -50,7 +52,7 @@ class RowStream : public ArrivalStream {
   Reader reader_;
   Convert convert_;
   std::int64_t rows_ = 0;
-  Time last_;
+  Time last_{INT64_MIN};
 };
 
 template <class Reader, class Row, class Convert>
@@ -121,10 +123,12 @@ Result<std::unique_ptr<ArrivalStream>> openb_pods(trace::Bytes bytes) {
 // Helios has no jobs, only how many devices were asked for in each minute. Where that rises a job
 // of one device begins for each; where it falls, those that began first end.
 Result<std::unique_ptr<ArrivalStream>> helios_demand(trace::Bytes bytes) {
+  const std::string name = bytes->name();
   trace::HeliosReader reader(std::move(bytes));
   std::vector<Arrival> arrivals;
   std::deque<std::size_t> open;
-  Time last;
+  Time last{INT64_MIN};
+  std::int64_t rows = 0;
   const auto close_one = [&](Time at) {
     auto& begun = arrivals[open.front()];
     std::get<JobArrival>(begun.what).duration = at - begun.at;
@@ -135,6 +139,7 @@ Result<std::unique_ptr<ArrivalStream>> helios_demand(trace::Bytes bytes) {
     const auto more = reader.next(row);
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
+    if (++rows; row.at < last) return out_of_order(name, rows);
     const auto demand =
         static_cast<std::size_t>(row.running_gpus) + static_cast<std::size_t>(row.pending_gpus);
     while (open.size() > demand) close_one(row.at);

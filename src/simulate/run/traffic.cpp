@@ -21,6 +21,11 @@ constexpr std::int64_t highest = 1'000'000'000'000'000'000;
 constexpr Micros minute = minutes(1);
 constexpr Micros servegen_window = minutes(10);
 
+tl::unexpected<Error> too_long(const std::string& path) {
+  return fail(ErrorCode::too_large,
+              "expected at most " + std::to_string(most_slots) + " minutes of traffic", path);
+}
+
 // The highest value of each minute, of a level that changes in steps and of what is counted.
 class Minutes {
  public:
@@ -88,8 +93,7 @@ class Sums {
     NEAP_CHECK(last_ <= arrival.at);  // streams see to it
     last_ = arrival.at;
     if (requests_.too_many(arrival.at) || devices_.too_many(arrival.at)) {
-      return fail(ErrorCode::too_large,
-                  "expected at most " + std::to_string(most_slots) + " minutes of traffic", path);
+      return too_long(path);
     }
     std::visit([&](const auto& what) { take(arrival.at, what); }, arrival.what);
     return {};
@@ -167,6 +171,29 @@ Result<Traffic> of_servegen(const std::string& path, Micros slot) {
   return traffic;
 }
 
+// How many devices were asked for in each minute.
+Result<Traffic> of_helios(const std::string& path, Micros slot) {
+  auto bytes = trace::open_bytes(path);
+  if (!bytes) return tl::unexpected(bytes.error());
+  trace::HeliosReader rows(std::move(*bytes));
+  Minutes devices;
+  trace::Occupancy row;
+  Time last{INT64_MIN};
+  while (true) {
+    const auto more = rows.next(row);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    if (row.at < last) {
+      return fail(ErrorCode::invalid_argument, "expected rows in the order of time", path);
+    }
+    last = row.at;
+    if (devices.too_many(row.at)) return too_long(path);
+    devices.set(row.at, (row.running_gpus + row.pending_gpus) * million);
+  }
+  devices.set(last == Time(INT64_MIN) ? Time(0) : last + minute, 0);  // each row tells a minute
+  return Traffic{Traffic::Of::devices, devices.from(), slot, devices.slots(slot)};
+}
+
 Result<Traffic> of_arrivals(const std::string& path, Format format, Micros slot) {
   auto arrivals = open_arrivals(path, format, "service");
   if (!arrivals) return tl::unexpected(arrivals.error());
@@ -191,8 +218,9 @@ Result<Traffic> read_traffic(const std::string& path, Format format, Micros slot
   if (format == Format::journal) {
     return fail(ErrorCode::invalid_argument, "expected recorded traffic, not a journal", path);
   }
-  auto traffic =
-      format == Format::servegen ? of_servegen(path, slot) : of_arrivals(path, format, slot);
+  auto traffic = format == Format::servegen ? of_servegen(path, slot)
+                 : format == Format::helios ? of_helios(path, slot)
+                                            : of_arrivals(path, format, slot);
   if (traffic && traffic->offered.empty()) {
     return fail(ErrorCode::invalid_argument, "expected traffic of one slot or more", path);
   }

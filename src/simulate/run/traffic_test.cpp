@@ -69,6 +69,22 @@ TEST(Traffic, D4_time_before_1970_is_time) {
   EXPECT_EQ(read->offered, (Offered{2 * unit, 0}));
 }
 
+const std::string helios_head =
+    "time,total_gpu_num,running_gpu_num,pending_gpu_num,running_gpujob_num,pending_gpujob_num\n";
+
+TEST(Traffic, D4_occupancy_is_what_runs_and_what_waits) {
+  const Scratch scratch;
+  const auto read =
+      read_traffic(scratch.write("h.csv", helios_head + "2020-05-01 00:00:00,64,3,1,1,1\n"
+                                                        "2020-05-01 00:01:00,64,5,2,1,1\n"
+                                                        "2020-05-01 00:02:00,64,1,0,1,0\n"
+                                                        "2020-05-01 00:03:00,64,2,0,1,0\n"),
+                   Format::automatic, minutes(2));
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(read->of, Traffic::Of::devices);
+  EXPECT_EQ(read->offered, (Offered{7 * unit, 2 * unit}));
+}
+
 TEST(Traffic, D4_what_is_no_traffic_is_refused_with_its_place) {
   const Scratch scratch;
   const auto error = [&](const std::string& path, Format format, Micros slot = minutes(10)) {
