@@ -88,6 +88,8 @@ void take(std::string_view key, std::string_view value, Options& into) {
     into.policies = split(value);
   } else if (key == "--load") {
     into.workload.load = number<double>(key, value);
+  } else if (key == "--largest-gang") {
+    into.workload.largest_gang = number<std::int32_t>(key, value);
   } else if (key == "--inference") {
     into.workload.inference_part = number<double>(key, value);
   } else if (key == "--traffic") {
@@ -137,17 +139,24 @@ std::vector<Case> cases_of(const Options& options) {
   std::vector<Case> cases;
   for (const std::string& name : options.policies) {
     cases.push_back({name, options.devices});
-    if (name == "A") continue;
+    if (name == "A" || name == "neap-A") continue;
     for (const std::int32_t devices : options.fewer) cases.push_back({name, devices});
   }
   return cases;
 }
 
+// The engine as the training cluster of two, without a service: to be compared with A.
+constexpr std::string_view alone_name = "neap-A";
+
+bool is_neap(std::string_view policy) { return policy == "neap" || policy == alone_name; }
+
 loaning::Outcome run_case(const loaning::Workload& workload, const Case& which,
                           const std::optional<whatif::PolicySpec>& pool) {
-  if (which.policy == "neap") {
-    const auto outcome =
-        whatif::run_loaning(workload, {*pool, which.devices, whatif::EngineRun::Service::shares});
+  if (pool && is_neap(which.policy)) {
+    const bool alone = which.policy == alone_name;
+    const auto outcome = whatif::run_loaning(
+        workload, {*pool, alone ? which.devices - workload.peak() : which.devices,
+                   alone ? whatif::EngineRun::Service::none : whatif::EngineRun::Service::shares});
     if (outcome) return *outcome;
     std::fprintf(stderr, "loaning_bench: neap: %s\n", outcome.error().message.c_str());
     std::exit(1);
@@ -172,7 +181,7 @@ int main(int argc, char** argv) {
   }
   std::optional<whatif::PolicySpec> pool;
   for (const Case& which : cases_of(options)) {
-    if (which.policy != "neap" || pool) continue;
+    if (!is_neap(which.policy) || pool) continue;
     auto loaded = whatif::load_policy(options.pool, options.sets);
     if (!loaded) refuse(options.pool, loaded.error().message);
     pool = std::move(*loaded);

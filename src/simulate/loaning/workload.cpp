@@ -20,7 +20,6 @@ constexpr std::int64_t recorded_from_s = 1'504'483'200 + 14 * day_s;  // 2017-09
 constexpr std::int64_t recorded_days = 56;
 constexpr std::int64_t week_days = 7;
 constexpr std::int64_t longest_s = 7 * day_s;
-constexpr std::int32_t largest_gang = 128;
 constexpr double copies_above = 1.15, kept_above = 1.12, target_slack = 1.005;
 constexpr double estimate_sigma = 0.5;
 constexpr double interactive_part = 0.15;
@@ -99,7 +98,7 @@ void mark_interactive(std::vector<Job>& jobs, Chance& chance) {
 
 std::vector<Job> draw_jobs(const Recorded& recorded, const WorkloadSpec& spec,
                            std::int32_t training_nodes) {
-  const std::int32_t largest = std::min(largest_gang, training_nodes / 2 * devices_per_node);
+  const std::int32_t largest = std::min(spec.largest_gang, training_nodes / 2 * devices_per_node);
   const std::vector<Block> blocks = blocks_of(recorded.jobs, largest);
   double offered = 0;
   for (const Block& block : blocks) offered += block.work;

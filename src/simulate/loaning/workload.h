@@ -44,6 +44,7 @@ struct WorkloadSpec {
   std::int32_t nodes = 64;  // of two clusters, sized to the observed peak
   double inference_part = 0.40625;
   double load = 0.85;  // of the training cluster
+  std::int32_t largest_gang = 128;
   TrafficShape traffic = TrafficShape::recorded;
   std::uint64_t seed = 1;
 };
