@@ -33,6 +33,7 @@ struct Options {
   std::vector<std::int32_t> fewer;
   std::uint64_t first_seed = 1, last_seed = 2;
   std::vector<std::string> policies = {"A", "B", "C2", "D", "neap", "E*", "O"};
+  whatif::EngineRun::Saves saves = whatif::EngineRun::Saves::at_boundaries;
   loaning::WorkloadSpec workload;
 };
 
@@ -88,6 +89,10 @@ void take(std::string_view key, std::string_view value, Options& into) {
     into.policies = split(value);
   } else if (key == "--load") {
     into.workload.load = number<double>(key, value);
+  } else if (key == "--saves") {
+    if (value != "boundaries" && value != "on-demand") refuse(key, "boundaries or on-demand");
+    into.saves = value == "boundaries" ? whatif::EngineRun::Saves::at_boundaries
+                                       : whatif::EngineRun::Saves::on_demand;
   } else if (key == "--largest-gang") {
     into.workload.largest_gang = number<std::int32_t>(key, value);
   } else if (key == "--inference") {
@@ -151,12 +156,14 @@ constexpr std::string_view alone_name = "neap-A";
 bool is_neap(std::string_view policy) { return policy == "neap" || policy == alone_name; }
 
 loaning::Outcome run_case(const loaning::Workload& workload, const Case& which,
-                          const std::optional<whatif::PolicySpec>& pool) {
+                          const Options& options, const std::optional<whatif::PolicySpec>& pool) {
   if (pool && is_neap(which.policy)) {
-    const bool alone = which.policy == alone_name;
-    const auto outcome = whatif::run_loaning(
-        workload, {*pool, alone ? which.devices - workload.peak() : which.devices,
-                   alone ? whatif::EngineRun::Service::none : whatif::EngineRun::Service::shares});
+    whatif::EngineRun run{*pool, which.devices, {}, options.saves};
+    if (which.policy == alone_name) {
+      run.devices -= workload.peak();
+      run.service = whatif::EngineRun::Service::none;
+    }
+    const auto outcome = whatif::run_loaning(workload, run);
     if (outcome) return *outcome;
     std::fprintf(stderr, "loaning_bench: neap: %s\n", outcome.error().message.c_str());
     std::exit(1);
@@ -192,7 +199,8 @@ int main(int argc, char** argv) {
     const auto workload = make_workload(*recorded, options.workload);
     for (const Case& which : cases_of(options)) {
       const auto begin = Clock::now();
-      bench::Row row{which.policy, which.devices, seed, run_case(workload, which, pool), 0};
+      bench::Row row{which.policy, which.devices, seed, run_case(workload, which, options, pool),
+                     0};
       row.took_s = std::chrono::duration<double>(Clock::now() - begin).count();
       bench::print(row);
       rows.push_back(std::move(row));

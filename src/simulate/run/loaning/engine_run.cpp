@@ -40,13 +40,13 @@ Result<loaning::Outcome> run_loaning(const loaning::Workload& workload, const En
   spec.workload.replica.drain = drain;
   const auto tiers = tiers_for(run.policy.pool, "");
   if (!tiers) return tl::unexpected(tiers.error());
-  auto stream = std::make_unique<LoaningStream>(workload, *tiers, run.service);
+  auto stream = std::make_unique<LoaningStream>(workload, *tiers, run);
   Incoming first;
   const auto more = stream->next(first);
   if (!more) return tl::unexpected(more.error());
   if (!*more) return fail(ErrorCode::invalid_argument, "the workload holds no job");
 
-  Witness witness(workload, run.devices);
+  Witness witness(workload, run);
   Hooks hooks;
   hooks.record = [&witness](Time now, const Event& event, const StepResult& result) {
     witness.note(now, event, result);

@@ -12,12 +12,12 @@ constexpr std::int64_t minute_s = 60;
 
 }  // namespace
 
-LoaningStream::LoaningStream(const loaning::Workload& workload, Tiers tiers,
-                             EngineRun::Service service)
+LoaningStream::LoaningStream(const loaning::Workload& workload, Tiers tiers, const EngineRun& run)
     : workload_(workload),
       tiers_(std::move(tiers)),
-      begun_(service == EngineRun::Service::none),
-      minute_(service == EngineRun::Service::none ? workload.demand_milli.size() : 0) {}
+      saves_(run.saves),
+      begun_(run.service == EngineRun::Service::none),
+      minute_(run.service == EngineRun::Service::none ? workload.demand_milli.size() : 0) {}
 
 Result<bool> LoaningStream::next(Incoming& into) {
   if (!std::exchange(begun_, true)) {
@@ -58,7 +58,8 @@ Incoming LoaningStream::job(std::size_t index) const {
   spec.team = "training";
   spec.tier = tiers_.job;
   spec.request.count = job.devices;
-  spec.contract.sdk = true;
+  spec.contract.sdk = saves_ == EngineRun::Saves::at_boundaries;
+  spec.contract.signals = !spec.contract.sdk;
   spec.contract.on_demand = true;
   spec.contract.interval = seconds(loaning::interval_s);
   spec.contract.stall = Micros(0);

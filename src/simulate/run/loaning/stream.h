@@ -14,7 +14,7 @@ namespace neap::whatif {
 
 class LoaningStream : public IncomingStream {
  public:
-  LoaningStream(const loaning::Workload& workload, Tiers tiers, EngineRun::Service service);
+  LoaningStream(const loaning::Workload& workload, Tiers tiers, const EngineRun& run);
   [[nodiscard]] Result<bool> next(Incoming& into) override;
   [[nodiscard]] std::optional<std::int64_t> total() const override {
     return static_cast<std::int64_t>(workload_.jobs.size());
@@ -27,6 +27,7 @@ class LoaningStream : public IncomingStream {
 
   const loaning::Workload& workload_;
   Tiers tiers_;
+  EngineRun::Saves saves_;
   bool begun_;
   std::size_t minute_;
   std::size_t job_ = 0;

@@ -14,13 +14,17 @@ namespace {
 // A run begins on its second day (driver.cpp).
 constexpr std::int64_t begin_us = loaning::day_s * 1'000'000;
 constexpr std::size_t name_prefix = 4;  // "job-"
+constexpr std::int32_t code_yielded = 75;
 
 double seconds_of(Time at) { return static_cast<double>(at.us - begin_us) / 1e6; }
 
 }  // namespace
 
-Witness::Witness(const loaning::Workload& workload, std::int32_t devices)
-    : workload_(workload), score_(workload, devices), jobs_(workload.jobs.size()) {}
+Witness::Witness(const loaning::Workload& workload, const EngineRun& run)
+    : workload_(workload),
+      saves_(run.saves),
+      score_(workload, run.devices),
+      jobs_(workload.jobs.size()) {}
 
 Witness::Held* Witness::find(AllocationId allocation) {
   const auto found = held_.find(allocation);
@@ -132,6 +136,10 @@ void Witness::exited(AllocationId allocation, const TaskExited* exit) {
     return;
   }
   Job& job = jobs_[held->job];
+  // Who only knows signals has saved all that it did until it got one, and says so by its code.
+  if (exit != nullptr && exit->code == code_yielded && saves_ == EngineRun::Saves::on_demand) {
+    job.kept_to_s = std::max(job.kept_to_s, held->asked_at_s);
+  }
   const bool finished = exit != nullptr && exit->code == 0 && exit->signal == 0;
   if (job.work_from_s >= 0) {
     score_.worked(held->job, {job.work_from_s, finished ? now_s_ : job.kept_to_s});

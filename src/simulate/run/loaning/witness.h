@@ -10,12 +10,13 @@
 #include "core/model/events.h"
 #include "simulate/loaning/score.h"
 #include "simulate/loaning/workload.h"
+#include "simulate/run/loaning/engine_run.h"
 
 namespace neap::whatif {
 
 class Witness {
  public:
-  Witness(const loaning::Workload& workload, std::int32_t devices);
+  Witness(const loaning::Workload& workload, const EngineRun& run);
   void note(Time now, const Event& event, const StepResult& result);
   [[nodiscard]] loaning::Outcome outcome() { return score_.outcome(); }
 
@@ -41,6 +42,7 @@ class Witness {
   Held* find(AllocationId allocation);
 
   const loaning::Workload& workload_;
+  EngineRun::Saves saves_;
   loaning::Score score_;
   double now_s_ = 0;
   std::vector<Job> jobs_;
