@@ -35,6 +35,10 @@ Result<loaning::Outcome> run_loaning(const loaning::Workload& workload, const En
   if (!cluster) return tl::unexpected(cluster.error());
   spec.cluster = std::move(*cluster);
   spec.policy = run.policy;
+  // As many devices are lent as inference had in two clusters, where the file does not say it.
+  if (run.service == EngineRun::Service::shares && spec.policy.pool.elastic_buffer == 0) {
+    spec.policy.pool.elastic_buffer = workload.peak();
+  }
   spec.workload.replica.load = look;
   spec.workload.replica.start = load;
   spec.workload.replica.drain = drain;
