@@ -5,7 +5,9 @@
 
 #include "config/document.h"
 #include "config/fields.h"
+#include "config/scale.h"
 #include "config/set_value.h"
+#include "core/rules/tide.h"
 
 namespace neap::config {
 
@@ -23,6 +25,11 @@ Purpose purpose_by_name(std::string_view tier) {
   return Purpose::batch;
 }
 
+// W_tier of POLICIES 4.
+Micros usual_wait(Purpose purpose) {
+  return purpose == Purpose::interactive ? minutes(30) : hours(4);
+}
+
 // Everything that one file says, while it is being read.
 class PoolReader {
  public:
@@ -35,8 +42,10 @@ class PoolReader {
     read_preempt(top.section("preempt"));
     read_tiers(top);
     top.text("baseline", out_.spec.baseline);
-    read_scale(top.section("scale"));
+    Fields scale = top.section("scale");
+    read_scale(scale, out_.spec.scale);
     read_prefilter(top.section("prefilter"));
+    read_guard(top.section("guard"));
     read_placement(top.section("placement"));
     read_defragment(top.section("defragment"));
     read_devices(top.section("devices"));
@@ -91,6 +100,8 @@ class PoolReader {
     }
     preempt.duration("protected_for", spec.protect_min, Micros(0), hours(48));
     preempt.whole("budget_per_day", spec.budget_per_day, {0, 10'000});
+    preempt.duration("compensation", spec.compensation, Micros(0), hours(24));
+    preempt.duration("wait_min", spec.wait_min, Micros(0), hours(24));
     preempt.whole("rounds", spec.rounds, {1, 100});
     preempt.whole("missed_checkpoints", spec.missed_checkpoints, {1, 100});
     preempt.close();
@@ -104,10 +115,13 @@ class PoolReader {
       const bool named = item.word("name", tier.name, Need::required);
       item.whole("weight", tier.weight, {0, 1'000'000}, Need::required);
       tier.purpose = purpose_by_name(tier.name);
+      const bool asked = item.has("wait");
+      item.duration("wait", tier.wait, minutes(1), longest);
       item.choice<Purpose>("kind", tier.purpose,
                            {{"inference", Purpose::inference},
                             {"interactive", Purpose::interactive},
                             {"batch", Purpose::batch}});
+      if (!asked) tier.wait = usual_wait(tier.purpose);
       if (named && !first_line.emplace(tier.name, item.line_of("name")).second) {
         item.refuse("name", quoted(tier.name) + " is the name of another tier, on line " +
                                 std::to_string(first_line[tier.name]));
@@ -117,7 +131,7 @@ class PoolReader {
     });
     if (tiers.empty() && !top.has("priority_tiers")) {
       tiers = {{"inference", 100, Purpose::inference},
-               {"interactive", 80, Purpose::interactive},
+               {"interactive", 80, Purpose::interactive, usual_wait(Purpose::interactive)},
                {"batch", 40, Purpose::batch}};
     } else if (tiers.empty()) {
       top.refuse("priority_tiers",
@@ -128,18 +142,28 @@ class PoolReader {
     });
   }
 
-  void read_scale(Fields scale) {
-    ScaleSpec& spec = out_.spec.scale;
-    scale.part("up_above", spec.up_above);
-    scale.duration("up_for", spec.up_for, Micros(0), hours(24));
-    scale.part("down_below", spec.down_below);
-    scale.duration("down_for", spec.down_for, Micros(0), hours(24));
-    scale.duration("stale_after", spec.stale_after, seconds(1), hours(1));
-    if (spec.down_below >= spec.up_above) {
-      scale.refuse("down_below",
-                   "is not below scale.up_above; replicas would come and go for ever");
-    }
-    scale.close();
+  void read_guard(Fields guard) {
+    TideSpec& spec = out_.spec.tide;
+    guard.flag("derive", spec.derive);
+    guard.duration("slot", spec.slot, minutes(1), hours(1));
+    guard.duration("lead", spec.lead, seconds(1), hours(1));
+    Ppm violations{spec.violations_per_mille * 1'000};
+    guard.part("violations", violations);
+    spec.violations_per_mille = static_cast<std::int32_t>(violations.value / 1'000);
+    guard.whole("idle_cost", spec.costs.idle, {1, lead_time::highest_cost});
+    guard.whole("shortage_cost", spec.costs.shortage, {1, lead_time::highest_cost});
+    guard.each("calendar", lead_time::most_promotions, [&](Fields& item) {
+      lead_time::Promotion entry;
+      item.parsed("from", entry.from, parse_moment);
+      item.parsed("to", entry.to, parse_moment);
+      item.whole("gpus", entry.devices, {1, lead_time::most_devices}, Need::required);
+      if (entry.to <= entry.from) item.refuse("to", "is not after `from`");
+      item.close();
+      spec.calendar.push_back(entry);
+    });
+    if (const auto done = check(spec); !done)
+      guard.refuse(done.error().context, done.error().message);
+    guard.close();
   }
 
   void read_prefilter(Fields prefilter) {

@@ -4,6 +4,7 @@
 
 #include "config/document.h"
 #include "config/fields.h"
+#include "config/scale.h"
 
 namespace neap::config {
 
@@ -275,7 +276,7 @@ class TaskReader {
       spec.slo_first_byte = first_byte;
     }
     slo.close();
-    read_scale(fields.section("scale"), spec);
+    read_own_scale(fields.section("scale"), spec);
     fields.duration("drain_timeout", spec.drain_timeout, Micros(0), hours(24));
     std::string model_dir;
     if (fields.text("model_dir", model_dir)) {
@@ -301,19 +302,9 @@ class TaskReader {
     out_.launch.health = health;
   }
 
-  void read_scale(Fields fields, ServiceSpec& spec) {
+  static void read_own_scale(Fields fields, ServiceSpec& spec) {
     ScaleSpec scale;
-    fields.part("up_above", scale.up_above);
-    fields.duration("up_for", scale.up_for, Micros(0), hours(24));
-    fields.part("down_below", scale.down_below);
-    fields.duration("down_for", scale.down_for, Micros(0), hours(24));
-    fields.duration("stale_after", scale.stale_after, seconds(1), hours(1));
-    if (scale.down_below >= scale.up_above) {
-      fields.refuse("down_below",
-                    "is not below scale.up_above; replicas would come and go for "
-                    "ever");
-    }
-    fields.close();
+    read_scale(fields, scale);
     if (fields.present()) spec.scale = scale;
   }
 

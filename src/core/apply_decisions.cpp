@@ -6,6 +6,7 @@
 #include "core/model/check.h"
 #include "core/rules/admit.h"
 #include "core/rules/scale.h"
+#include "core/rules/tide.h"
 
 namespace neap {
 
@@ -165,6 +166,11 @@ class DecisionApplier {
       const bool buffer = std::binary_search(d.buffer.begin(), d.buffer.end(), id);
       set_role(id, guard ? Role::guard : buffer ? Role::buffer : Role::core);
     }
+  }
+
+  void operator()(const DemandCounted& d) {
+    if (close_slots(state_, d)) index_.agenda.roles = true;
+    refresh_tide_timer(state_);
   }
 
   void operator()(const DeviceExcluded& d) { set_excluded(d.device, true); }

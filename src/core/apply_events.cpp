@@ -4,6 +4,7 @@
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/model/check.h"
+#include "core/rules/tide.h"
 
 namespace neap {
 
@@ -19,8 +20,11 @@ class EventApplier {
   // ---- the pool and its devices --------------------------------------------------------------
 
   void operator()(const PoolConfigured& e) {
+    const bool same_tide = state_.spec.tide == e.spec.tide;
     state_.spec = e.spec;
     state_.configured = true;
+    if (!same_tide) state_.tide = TideBook();  // what was counted by other rules says nothing
+    refresh_tide_timer(state_);
     index_.victims.touch_all();
     index_.placement.reset();  // what devices may give depends on the specification
     index_.agenda.roles = true;
@@ -143,7 +147,7 @@ class EventApplier {
   // so both windows start over after it.
   void operator()(const ServiceMeasured& e) {
     ServiceState& service = state_.services[find_live_service(state_, e.name)->value];
-    const ScaleSpec& scale = service.spec.scale ? *service.spec.scale : state_.spec.scale;
+    const ScaleSpec& scale = scale_of(state_, service);
     const bool gap = service.last_sample == Time::never() ||
                      state_.now - service.last_sample > scale.stale_after;
     service.in_use = e.in_use;
@@ -156,7 +160,8 @@ class EventApplier {
     if (!e.in_use) return;
     service.last_sample = state_.now;
     index_.agenda.services.insert(service.id.value);
-    if (capacity == 0) return;
+    note_tide(state_, service, *e.in_use);
+    if (capacity == 0 || scale.mode == ScaleMode::tidal) return;
     const std::int64_t in_use_ppm = *e.in_use * all_ppm.value;
     track(service.above_since, in_use_ppm > scale.up_above.value * capacity);
     track(service.below_since, in_use_ppm < scale.down_below.value * capacity);
@@ -423,6 +428,7 @@ class EventApplier {
 
   void count_preemption(TaskState& task) {
     ++task.preemptions;
+    set_due(state_, task);
     count_interruption(task);
   }
 

@@ -197,6 +197,12 @@ void restart_or_fail(PoolState& state, TaskState& task, const std::string& detai
   end_allocation(state, task, Phase::waiting, detail);
 }
 
+void set_due(const PoolState& state, TaskState& task) {
+  const PreemptSpec& preempt = state.spec.preempt;
+  const Micros wait = state.tier(task.tier).wait - preempt.compensation * task.preemptions;
+  task.due = task.submitted + std::max(preempt.wait_min, wait);
+}
+
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier) {
   TaskState& task = state.tasks.add();
   task.spec = std::move(spec);
@@ -204,6 +210,7 @@ TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier) {
   task.purpose = state.tier(tier).purpose;
   task.phase = Phase::waiting;
   task.submitted = task.phase_since = state.now;
+  set_due(state, task);
   state.index->task_names[task.spec.name] = task.id;
   return task;
 }

@@ -33,6 +33,9 @@ void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans);
 // A node of a name that is not known yet, with its devices.
 NodeId add_node(PoolState& state, const NodeSpec& spec);
 // A new task of this spec, in phase waiting.
+// The virtual deadline (POLICIES 4): each preemption buys some of the wait. Only while it is not in
+// the queue, which is ordered by it.
+void set_due(const PoolState& state, TaskState& task);
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 // A task was admitted: placement takes notice of what is asked for.
 void note_arrival(PoolState& state, const Request& request);

@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/rules/admit.h"
 #include "core/rules/place/leftover_table.h"
+#include "core/rules/tide.h"
 
 namespace neap {
 
@@ -28,6 +29,10 @@ class EventChecker {
     }
     if (spec.inference_guard_min < 0 || spec.elastic_buffer < 0 || spec.total_gpus < 0) {
       return refuse(ErrorCode::invalid_argument, "counts of devices are 0 or more", "pool");
+    }
+    if (const auto tide = check(spec.tide); !tide) {
+      return refuse(ErrorCode::invalid_argument, tide.error().message,
+                    "guard." + tide.error().context);
     }
     if (spec.total_gpus > 0 && spec.inference_guard_min > spec.total_gpus) {
       return refuse(ErrorCode::invalid_argument,

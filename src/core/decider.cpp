@@ -10,6 +10,7 @@
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/scale.h"
+#include "core/rules/tide.h"
 
 namespace neap {
 
@@ -87,7 +88,8 @@ void Decider::keep_deadlines() {
         index.agenda.guard = true;
         break;
       case TimerKind::look:
-        set_timer(state_, TimerKind::look, id, Time::never());
+      case TimerKind::tide:
+        set_timer(state_, kind, id, Time::never());
         break;
     }
   }
@@ -153,6 +155,7 @@ void Decider::stop(const TaskState& task, StopReason reason) {
 // ---- 4 ---------------------------------------------------------------------------------------
 
 void Decider::keep_guard() {
+  count_demand();
   auto& agenda = state_.index->agenda;
   if (agenda.roles) {
     agenda.roles = false;
@@ -162,6 +165,27 @@ void Decider::keep_guard() {
   if (!agenda.guard || state_.pause.active) return;
   agenda.guard = false;
   if (state_.index->training_on_guard > 0) clear_guard();
+}
+
+// Closes the slots of the day curve that have passed: the first with what was seen in it.
+void Decider::count_demand() {
+  const TideSpec& tide = state_.spec.tide;
+  if (!tide.derive) return;
+  if (!state_.tide.begun) {
+    emit(DemandCounted{});
+    return;
+  }
+  const std::int64_t passed = (now_ - state_.tide.slot_begin).value / tide.slot.value;
+  if (passed < 1) return;
+  if (passed > slots_counted_at_once) {  // too long ago to learn from
+    emit(DemandCounted{});
+    return;
+  }
+  std::vector<std::optional<std::int64_t>> demands;
+  for (const ServiceState& service : state_.services) {
+    if (!service.removed) demands.push_back(service.slot_peak);
+  }
+  emit(DemandCounted{lead_time::sum_of(demands), passed});
 }
 
 void Decider::spread_roles() {
@@ -314,11 +338,18 @@ Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
   }
   const bool below_floor =
       shape.purpose == Purpose::inference && state_.index->training_on_guard > 0;
-  const Micros within =
-      below_floor ? preempt.guard_reclaim : preempt.checkpoint_interval + preempt.grace;
+  const Micros usual = preempt.checkpoint_interval + preempt.grace;
+  const bool at_once =
+      below_floor || (task.service.valid() && is_short(state_, state_.service(task.service), now_));
+  Micros within = at_once ? preempt.guard_reclaim : usual;
   // What is being left already may be enough; only then are others asked.
   auto proposal = find_leaving(state_, shape, now_ + within);
   if (!proposal) proposal = find_victims(state_, shape, now_, now_ + within);
+  if (!proposal && at_once && !below_floor) {  // nobody can leave so soon
+    within = usual;
+    proposal = find_leaving(state_, shape, now_ + within);
+    if (!proposal) proposal = find_victims(state_, shape, now_, now_ + within);
+  }
   // Nobody is asked to yield in a pause (G4); who waits is told whether it is that.
   if (state_.pause.active) return proposal ? Preempting::paused : Preempting::impossible;
   if (!proposal) {

@@ -20,6 +20,7 @@ inline constexpr int victim_searches_per_decide = 16;
 inline constexpr int deadlines_per_decide = 64;
 // A search for victims that found none is repeated after this time.
 inline constexpr Micros preempt_retry = seconds(5);
+inline constexpr std::int64_t slots_counted_at_once = 10'000;
 
 class Decider {
  public:
@@ -48,6 +49,7 @@ class Decider {
   enum class Preempting : std::uint8_t { planned, impossible, paused };
   Preempting try_preempt(const TaskState& task, int& searches);
   void set_wait_code(ShapeId shape, WaitCode code);
+  void count_demand();
   void spread_roles();
   void clear_guard();
   void scale_service(ServiceId id);

@@ -79,9 +79,9 @@ Time Decider::reserve_for_waiters() {
 std::vector<TaskId> Decider::first_waiters(TierId tier) const {
   std::vector<TaskId> out;
   const auto& waiters = state_.index->waiters;
-  for (auto at = waiters.lower_bound({tier, Time(0), TaskId(0)});
+  for (auto at = waiters.lower_bound({tier, QueueKey{}});
        at != waiters.end() && std::get<TierId>(*at) == tier && out.size() < waiters_seen; ++at) {
-    out.push_back(std::get<TaskId>(*at));
+    out.push_back(std::get<QueueKey>(*at).task);
   }
   return out;
 }

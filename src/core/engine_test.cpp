@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/apply_parts.h"
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
 #include "core/rules/explain.h"
@@ -598,6 +599,60 @@ TEST(Engine, F6_TheStatedChangeStartsTheTask) {
   PoolState copy(s.state);
   apply_unblock(copy, unblock, s.now);
   EXPECT_NE(copy.tasks.at(waiting).phase, Phase::waiting) << to_text(s.state, unblock);
+}
+
+// ---- order (D6) ------------------------------------------------------------------------------
+
+TEST(Engine, D6_S11_APreemptionBuysAnEarlierTurn) {
+  Script s;
+  s.spec.reserve.most = 0;
+  s.configure();
+  s.node("n0", "d0", 2);
+  ASSERT_TRUE(s.submit(Script::training("long")));
+  s.started("long");
+  ASSERT_TRUE(s.submit(Script::training("older", 2)));
+  s.pass(minutes(20));
+  ASSERT_TRUE(s.submit(Script::training("victim")));
+  s.started("victim");
+  s.work(hours(1));
+  TaskSpec urgent = Script::training("urgent");
+  urgent.tier = "train_deadline_near";
+  ASSERT_TRUE(s.submit(urgent));
+  const bool is_long = s.task("long").phase == Phase::yielding;
+  const std::string victim = is_long ? "long" : "victim";
+  s.checkpoint(victim);
+  s.exited(victim, 75);
+  s.started("urgent");
+  EXPECT_EQ(s.task(victim).due, s.task(victim).submitted + hours(4) - minutes(30));
+  s.exited(is_long ? "victim" : "long", 0);
+  ASSERT_TRUE(s.where(victim).starts_with("starting"));
+  s.started(victim);
+  EXPECT_EQ(place_in_queue(s.state, s.task("older")), 1);
+  for (int i = 0; i < 20; ++i) {
+    TaskState copy = s.task(victim);
+    copy.preemptions = i;
+    set_due(s.state, copy);
+    EXPECT_GE(copy.due, copy.submitted + s.spec.preempt.wait_min);
+  }
+}
+
+TEST(Engine, D6_OfOneTierTheEarliestVirtualDeadlineGoesFirst) {
+  Script s;
+  s.spec.reserve.most = 0;
+  s.configure();
+  s.node("n0", "d0", 1);
+  ASSERT_TRUE(s.submit(Script::training("runs")));
+  ASSERT_TRUE(s.submit(Script::training("first")));
+  s.pass(minutes(20));
+  ASSERT_TRUE(s.submit(Script::training("second", 1)));
+  TaskState& second = *s.state.tasks.find(s.task("second").id);
+  EXPECT_EQ(place_in_queue(s.state, second), 2);
+  PoolState again(s.state);
+  TaskState& preempted = *again.tasks.find(second.id);
+  preempted.preemptions = 1;
+  set_due(again, preempted);
+  rebuild_index(again);
+  EXPECT_EQ(place_in_queue(again, preempted), 1) << "half an hour earlier than it came";
 }
 
 TEST(Engine, G3_ReplayEndsInTheSameState) {

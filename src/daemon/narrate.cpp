@@ -166,6 +166,10 @@ class Narrator {
     say("to be moved to " + place_text(state_, d.slots) + " to make room" +
         (d.for_task.valid() ? " for " + victim_name(d.for_task, d.task) : ""));
   }
+  void operator()(const DemandCounted& d) {
+    tell_all(d.demand ? "demand of the slot: " + std::to_string(*d.demand) + " devices"
+                      : "demand of the slot: not known");
+  }
   void operator()(const LookScheduled& d) {
     tell_all(std::string(d.look == Look::room ? "who waits long" : "what could be consolidated") +
              " is looked at again within " + seconds_text(d.at - at_));

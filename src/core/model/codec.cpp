@@ -44,7 +44,8 @@ constexpr std::array decision_names{"TaskAdmitted",
                                     "PreemptRetryScheduled",
                                     "RoomReserved",
                                     "MovePlanned",
-                                    "LookScheduled"};
+                                    "LookScheduled",
+                                    "DemandCounted"};
 static_assert(decision_names.size() == std::variant_size_v<Decision>);
 
 template <class Variant>

@@ -334,12 +334,19 @@ struct LookScheduled {
   Time at;
 };
 
+// A slot of the day curve has closed with this demand of all services, in devices, or nothing where
+// it is not known; and `slots` - 1 after it of which nothing is known. 0 slots: counting begins.
+struct DemandCounted {
+  std::optional<std::int64_t> demand;
+  std::int64_t slots = 0;
+};
+
 using Decision =
     std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
                  YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked, BackoffEnded,
                  ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
                  WaitReasonChanged, ConditionChanged, PreemptRetryScheduled, RoomReserved,
-                 MovePlanned, LookScheduled>;
+                 MovePlanned, LookScheduled, DemandCounted>;
 
 // ---- actions -------------------------------------------------------------------------------
 

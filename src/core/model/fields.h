@@ -44,20 +44,34 @@
 #define NEAP_FIELDS_END }
 #define NEAP_FIELDS(Type, ...) NEAP_FIELDS_BEGIN(Type) NEAP_ROW(__VA_ARGS__) NEAP_FIELDS_END
 
+namespace neap::lead_time {
+NEAP_FIELDS(Costs, idle, shortage)
+NEAP_FIELDS(Promotion, from, to, devices)
+NEAP_FIELDS(Hour, peak, excess, violated, ready)
+NEAP_FIELDS_BEGIN(GuardState)
+NEAP_ROW(slot, last, hours, open, raised, dwelling)
+NEAP_ROW(base, quantile, tracked, derived, guard)
+NEAP_FIELDS_END
+NEAP_FIELDS(ElasticState, guard, buffered)
+NEAP_FIELDS(OutageState, slots, day)
+}  // namespace neap::lead_time
+
 namespace neap {
 
-NEAP_FIELDS(TierSpec, name, weight, purpose)
+NEAP_FIELDS(TierSpec, name, weight, purpose, wait)
 NEAP_FIELDS_BEGIN(PreemptSpec)
 NEAP_ROW(enabled, only_at_checkpoint, break_glass, checkpoint_interval, grace, term_grace)
 NEAP_ROW(guard_reclaim, fixed_cost, protect_min, budget_per_day, rounds, missed_checkpoints)
+NEAP_ROW(compensation, wait_min)
 NEAP_FIELDS_END
-NEAP_FIELDS(ScaleSpec, up_above, up_for, down_below, down_for, stale_after)
+NEAP_FIELDS(ScaleSpec, mode, up_above, up_for, down_below, down_for, stale_after, headroom, dwell)
+NEAP_FIELDS(TideSpec, derive, slot, lead, violations_per_mille, costs, calendar)
 NEAP_FIELDS(PrefilterSpec, out_above, back_below, back_after)
 NEAP_FIELDS(ReserveSpec, after, most)
 NEAP_FIELDS(DefragmentSpec, enabled, every, horizon, quiet_below, cooldown)
 NEAP_FIELDS_BEGIN(PoolSpec)
 NEAP_ROW(name, total_gpus, inference_guard_min, elastic_buffer, preempt, scale, prefilter, tiers)
-NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts, reserve, defragment)
+NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts, reserve, defragment, tide)
 NEAP_FIELDS_END
 NEAP_FIELDS(DeviceSpec, uuid, model, memory, dedicated, pair)
 NEAP_FIELDS(NodeSpec, name, fault_domain, devices, rack, cpu_milli, memory)
@@ -135,6 +149,7 @@ NEAP_FIELDS(ConditionChanged, condition, active, detail)
 NEAP_FIELDS(PreemptRetryScheduled, shape, at)
 NEAP_FIELDS(RoomReserved, task, slots, victims, expected)
 NEAP_FIELDS(MovePlanned, task, slots, for_task, expected)
+NEAP_FIELDS(DemandCounted, demand, slots)
 NEAP_FIELDS(LookScheduled, look, at)
 
 }  // namespace neap

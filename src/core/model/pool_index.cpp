@@ -170,14 +170,14 @@ void refresh_queue(PoolState& state, const TaskState& task) {
   auto& index = *state.index;
   if (!task.shape.valid()) return;
   auto& queue = index.waiting[task.shape.value];
-  const QueueKey key{task.submitted, task.id};
+  const QueueKey key = queue_key(task);
   const bool could_start = task.phase == Phase::waiting && task.not_before <= state.now &&
                            !state.plans.contains(task.id);
   if (could_start) {
     if (queue.insert(key).second) index.agenda.shapes.insert(task.shape.value);
-    index.waiters.emplace(task.tier, task.submitted, task.id);
+    index.waiters.emplace(task.tier, key);
   } else if (queue.erase(key) > 0) {
-    index.waiters.erase({task.tier, task.submitted, task.id});
+    index.waiters.erase({task.tier, key});
   }
   if (queue.empty()) {
     index.waiting_shapes.erase(task.shape.value);
@@ -395,6 +395,7 @@ void rebuild_index(PoolState& state) {
   }
   refresh_look(state, Look::room);
   refresh_look(state, Look::consolidation);
+  refresh_tide_timer(state);
   index.victims.touch_all();
   index.agenda.guard = true;  // roles were assigned with the record that called for it
   mark_waiting(state);

@@ -47,12 +47,13 @@ struct ModelIndex {
 
 // Order inside one shape; across shapes the tier comes first.
 struct QueueKey {
+  Time due;  // the virtual deadline
   Time submitted;
   TaskId task;
   auto operator<=>(const QueueKey&) const = default;
 };
 
-enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look };
+enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look, tide };
 using TimerKey = std::tuple<Time, TimerKind, std::uint32_t>;
 
 struct PoolIndex {
@@ -84,8 +85,8 @@ struct PoolIndex {
   std::vector<std::set<QueueKey>>
       waiting;  // by shape: those that could start now if there were room
   IdSet waiting_shapes;
-  std::set<std::tuple<TierId, Time, TaskId>> waiters;  // all of them, by tier and submission
-  std::set<TaskId> reserved, moving;                   // tasks with a plan of that kind
+  std::set<std::tuple<TierId, QueueKey>> waiters;  // all of them
+  std::set<TaskId> reserved, moving;               // tasks with a plan of that kind
   std::set<TimerKey> timers;
   std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
@@ -132,6 +133,9 @@ void refresh_queue(PoolState& state, const TaskState& task);
 void count_in_group(PoolState& state, const TaskState& task, const std::vector<Slot>& slots,
                     std::int32_t sign);
 void count_weights(PoolState& state, const TaskState& task, std::int32_t sign);
+[[nodiscard]] inline QueueKey queue_key(const TaskState& task) {
+  return {task.due, task.submitted, task.id};
+}
 // After more devices of a model on one node than there were on any.
 void recount_full_nodes(PoolState& state, ModelId model);
 void refresh_timer(PoolState& state, const TaskState& task);
@@ -139,6 +143,8 @@ void refresh_timer(PoolState& state, const TaskState& task);
 void refresh_plan_timer(PoolState& state, const Plan& plan);
 void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
 void refresh_look(PoolState& state, Look look);
+// The end of the slot of the day curve that is open.
+void refresh_tide_timer(PoolState& state);
 // A plan is there, or was given up.
 void note_plan(PoolState& state, const Plan& plan);
 void forget_plan(PoolState& state, const Plan& plan);

@@ -81,6 +81,12 @@ void refresh_look(PoolState& state, Look look) {
             at > state.now ? at : Time::never());
 }
 
+void refresh_tide_timer(PoolState& state) {
+  const bool counts = state.spec.tide.derive && state.tide.begun;
+  set_timer(state, TimerKind::tide, 0,
+            counts ? state.tide.slot_begin + state.spec.tide.slot : Time::never());
+}
+
 void note_plan(PoolState& state, const Plan& plan) {
   if (plan.kind == PlanKind::reservation) state.index->reserved.insert(plan.task);
   if (plan.kind == PlanKind::move) state.index->moving.insert(plan.task);

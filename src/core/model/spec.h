@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/tide.h"
 #include "core/model/units.h"
 
 namespace neap {
@@ -20,6 +21,7 @@ struct TierSpec {
   std::string name;
   std::int32_t weight = 0;
   Purpose purpose = Purpose::batch;
+  Micros wait = hours(4);  // W: a task is to have started by then; its place in the queue follows
 };
 
 struct PreemptSpec {
@@ -33,17 +35,25 @@ struct PreemptSpec {
   std::int64_t fixed_cost = 3'600'000'000'000;  // milli-GPU·µs per preemption: one device-hour
   Micros protect_min = minutes(30);             // P_min
   std::int32_t budget_per_day = 4;              // preemptions of one job
+  Micros compensation = minutes(30);            // of the wait, for each preemption
+  Micros wait_min = minutes(10);                // of the wait, after all compensation
   std::int32_t rounds = 2;                      // A-evicts-B rounds within one checkpoint interval
   std::int32_t missed_checkpoints = 3;          // then admission is revoked (D12)
 };
 
 // Replica scaling (SPEC D5, S13). Ppm of the capacity of the ready replicas in use.
+// thresholds: one more above a use, one less below another. tidal: as many as the demand needs,
+// and not fewer than the same hour of other days needed.
+enum class ScaleMode : std::uint8_t { thresholds, tidal };
 struct ScaleSpec {
+  ScaleMode mode = ScaleMode::thresholds;
   Ppm up_above{700'000};
   Micros up_for = minutes(3);
   Ppm down_below{200'000};
   Micros down_for = minutes(5);
   Micros stale_after = seconds(30);  // a longer gap between samples is "unknown"
+  Ppm headroom{50'000};              // tidal: above the demand of now
+  Micros dwell = minutes(30);        // tidal: so long fewer must do before one goes
 };
 
 // Room kept for a task that others pass (docs/decisions/0011).
@@ -77,6 +87,7 @@ struct PoolSpec {
   PrefilterSpec prefilter;
   ReserveSpec reserve;
   DefragmentSpec defragment;
+  TideSpec tide;
   std::vector<TierSpec> tiers;  // sorted by weight descending, then name; TierId is the index
   std::string baseline;         // runtime baseline (A5); empty accepts any
   MiB share_min_memory{0};      // A7: smaller devices are not shared

@@ -34,6 +34,7 @@ PoolState::PoolState(const PoolState& other)
       next_allocation(other.next_allocation),
       demand(other.demand),
       basis(other.basis),
+      tide(other.tide),
       guard_retry_at(other.guard_retry_at),
       room_look_at(other.room_look_at),
       consolidation_look_at(other.consolidation_look_at),
@@ -241,7 +242,7 @@ template <class Visitor, class State>
 void visit_scalars(Visitor& visitor, State& self){
     NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains,
              racks) NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
-        NEAP_ROW(next_allocation, demand, basis, guard_retry_at)
+        NEAP_ROW(next_allocation, demand, basis, tide, guard_retry_at)
             NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {

@@ -150,6 +150,8 @@ struct TaskState {
   std::int32_t missed = 0;                              // checkpoints overdue in a row
   Time checkpoint_due = Time::never();
 
+  // The virtual deadline (POLICIES 4): of one tier, who has the earliest goes first.
+  Time due;
   std::int32_t preemptions = 0;
   std::int32_t preemptions_today = 0;
   std::int64_t preemption_day = 0;
@@ -175,7 +177,10 @@ struct ServiceState {
   Time last_sample = Time::never();
   Time above_since = Time::never(), below_since = Time::never();
   std::optional<std::int64_t> in_use;
-  std::int32_t failures = 0;  // starts in a row that ended unasked
+  std::int32_t failures = 0;              // starts in a row that ended unasked
+  DayCurve curve;                         // where replicas follow the tide
+  std::optional<std::int64_t> slot_peak;  // demand in the slot that is open, in devices
+  std::int32_t needed_while_low = 0;      // the most replicas needed since below_since
 };
 
 // preemption: others were asked to leave. reservation: others leave when they end, or are moved.
@@ -277,6 +282,7 @@ struct PoolState {
   std::uint64_t next_allocation = 0;
   DemandBook demand;
   PlacementBasis basis;
+  TideBook tide;
   Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
   Time room_look_at, consolidation_look_at;  // nothing is looked at before
   std::vector<Time> newest_placed;           // by tier: the latest submission of those placed
@@ -335,16 +341,18 @@ NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, 
 NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
 NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
-NEAP_ROW(asked_to_yield, reserved, exit_signal, detail)
+NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ServiceState)
 NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
-NEAP_ROW(below_since, in_use, failures)
+NEAP_ROW(below_since, in_use, failures, curve, slot_peak, needed_while_low)
 NEAP_FIELDS_END
 NEAP_FIELDS(Plan, task, slots, victims, made, needed_by, kind, for_task, lent_to)
 NEAP_FIELDS(Arrivals, devices, tasks)
 NEAP_FIELDS(DemandBook, kinds, seen)
 NEAP_FIELDS(PlacementBasis, version, seen, kinds, table)
+NEAP_FIELDS(DayCurve, hour, open, closed)
+NEAP_FIELDS(TideBook, begun, slot_begin, outage, elastic)
 NEAP_FIELDS(Pause, active, by, why, since)
 
 }  // namespace neap

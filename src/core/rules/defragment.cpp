@@ -182,7 +182,7 @@ bool is_low_tide(const PoolState& state, Time now) {
   if (index.training_on_guard > 0 || state.plans.size() > index.moving.size()) return false;
   for (std::uint8_t t = 0; t < state.spec.tiers.size(); ++t) {
     if (state.spec.tiers[t].purpose != Purpose::inference) continue;
-    const auto first = index.waiters.lower_bound({TierId(t), Time(0), TaskId(0)});
+    const auto first = index.waiters.lower_bound({TierId(t), QueueKey{}});
     if (first != index.waiters.end() && std::get<TierId>(*first) == TierId(t)) return false;
   }
   const std::int64_t an_hour = tasks_of(state, 0, now) / 2;

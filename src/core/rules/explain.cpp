@@ -95,7 +95,7 @@ WaitCode wait_code_of(const PoolState& state, const TaskState& task) {
 std::int64_t place_in_queue(const PoolState& state, const TaskState& task) {
   if (task.phase != Phase::waiting || !task.shape.valid()) return 0;
   std::int64_t ahead = 0;
-  const QueueKey key{task.submitted, task.id};
+  const QueueKey key = queue_key(task);
   const auto& index = *state.index;
   for (auto s = index.waiting_shapes.first(); s; s = index.waiting_shapes.at_or_after(*s + 1)) {
     const TierId tier = state.shapes[*s].tier;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/tide.h"
 
 namespace neap {
 
@@ -42,6 +43,18 @@ int keep_order(Role role, Holder holder) {
   return holder == Holder::training ? 3 : 2;
 }
 
+int lend_order(const PoolState& state, DeviceId id) {
+  const DeviceState& device = state.device(id);
+  const Holder holder = holder_of(state, device);
+  if (holder == Holder::inference) return 0;
+  if (device.role == Role::buffer) return 1;
+  if (holder == Holder::nobody) return 2;
+  const bool all_leave =
+      std::all_of(device.tenants.begin(), device.tenants.end(),
+                  [&](const Tenant& tenant) { return state.tasks.at(tenant.task).releasable; });
+  return all_leave ? 3 : 4;
+}
+
 }  // namespace
 
 Roles assign_roles(const PoolState& state) {
@@ -61,7 +74,14 @@ Roles assign_roles(const PoolState& state) {
   const auto guard = std::min(all.size(), static_cast<std::size_t>(state.spec.inference_guard_min));
   const bool unmet = all.size() < static_cast<std::size_t>(state.spec.inference_guard_min);
   const auto buffer =
-      unmet ? 0 : std::min(all.size() - guard, static_cast<std::size_t>(state.spec.elastic_buffer));
+      unmet ? 0 : std::min(all.size() - guard, static_cast<std::size_t>(lendable_wanted(state)));
+  if (state.spec.tide.derive) {
+    // The buffer moves often: as few devices as can be change their role, and tasks that cannot
+    // leave keep theirs.
+    std::stable_sort(
+        all.begin() + static_cast<std::ptrdiff_t>(guard), all.end(),
+        [&](DeviceId a, DeviceId b) { return lend_order(state, a) < lend_order(state, b); });
+  }
   Roles roles;
   const auto at = [&](std::size_t n) { return all.begin() + static_cast<std::ptrdiff_t>(n); };
   roles.guard.assign(all.begin(), at(guard));
@@ -82,7 +102,7 @@ bool roles_are_full(const PoolState& state) {
   const std::int64_t guard_wanted = std::min<std::int64_t>(usable, state.spec.inference_guard_min);
   const bool unmet = usable < state.spec.inference_guard_min;
   const std::int64_t buffer_wanted =
-      unmet ? 0 : std::min<std::int64_t>(usable - guard_wanted, state.spec.elastic_buffer);
+      unmet ? 0 : std::min<std::int64_t>(usable - guard_wanted, lendable_wanted(state));
   return guard == guard_wanted && buffer == buffer_wanted;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/rules/tide.h"
+
 namespace neap {
 
 namespace {
@@ -34,6 +36,12 @@ std::vector<TaskId> first_to_leave(const PoolState& state, std::vector<const Tas
 
 }  // namespace
 
+std::int32_t staying_replicas(const PoolState& state, const ServiceState& service) {
+  return static_cast<std::int32_t>(
+      std::count_if(service.replicas.begin(), service.replicas.end(),
+                    [&](TaskId id) { return !leaves(state.tasks.at(id)); }));
+}
+
 ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now) {
   std::vector<const TaskState*> staying;
   bool all_ready = true;
@@ -52,10 +60,21 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
   }
   if (live < least) return {least - live, {}, "below its smallest number of replicas"};
   if (state.pause.active) return {};
-  const ScaleSpec& scale = service.spec.scale ? *service.spec.scale : state.spec.scale;
+  const ScaleSpec& scale = scale_of(state, service);
   const auto held_for = [&](Time since, Micros needed) {
     return since != Time::never() && now - since >= needed;
   };
+  if (scale.mode == ScaleMode::tidal) {
+    const auto target = tidal_target(state, service, now);
+    if (target && *target > live) return {*target - live, {}, "the demand or its hour needs more"};
+    if (target && held_for(service.below_since, scale.dwell)) {
+      const std::int32_t surplus = live - std::max(*target, service.needed_while_low);
+      if (surplus <= 0) return {};
+      return {0, first_to_leave(state, staying, static_cast<std::size_t>(surplus)),
+              "fewer were enough for long"};
+    }
+    return {};
+  }
   if (held_for(service.above_since, scale.up_for) && live < most && all_ready) {
     return {1, {}, "above the upper threshold for its time"};
   }

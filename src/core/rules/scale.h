@@ -15,6 +15,8 @@ struct ScaleStep {
 };
 [[nodiscard]] ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now);
 
+// Replicas that are not on their way out.
+[[nodiscard]] std::int32_t staying_replicas(const PoolState& state, const ServiceState& service);
 // The task that one more replica of this service is.
 [[nodiscard]] TaskSpec replica_spec(const ServiceState& service);
 // Pause before the next start, growing with starts that failed in a row.

@@ -42,6 +42,7 @@ struct OutageState {
 struct Promotion {
   Time from, to;  // `to` is not part of it
   std::int64_t devices = 0;
+  bool operator==(const Promotion&) const = default;
 };
 inline constexpr std::size_t most_promotions = 10'000;
 [[nodiscard]] Result<void> check(const Promotion& promotion);

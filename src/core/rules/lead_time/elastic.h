@@ -13,6 +13,7 @@ namespace neap::lead_time {
 struct Costs {
   std::int64_t idle = 1;
   std::int64_t shortage = 199;
+  bool operator==(const Costs&) const = default;
 };
 inline constexpr std::int64_t highest_cost = 1'000'000'000'000;
 [[nodiscard]] Result<void> check(const Costs& costs);

@@ -1,0 +1,41 @@
+// Inference follows the tide (SPEC D4, D5; POLICIES 2 and 3): replicas of a service by the demand
+// of now and of the same hour of other days, and the devices that all of them may need.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/model/events.h"
+#include "core/model/state.h"
+
+namespace neap {
+
+// Names the field that is wrong: slot, lead, violations, idle_cost, shortage_cost or calendar.
+[[nodiscard]] Result<void> check(const TideSpec& tide);
+
+[[nodiscard]] const ScaleSpec& scale_of(const PoolState& state, const ServiceState& service);
+
+// Replicas whose slots for requests are all in use by `in_use` of them.
+[[nodiscard]] std::int64_t replicas_for(const ServiceState& service, std::int64_t in_use);
+// Its replicas that serve are fewer than the demand of now needs: devices are needed at once.
+[[nodiscard]] bool is_short(const PoolState& state, const ServiceState& service, Time now);
+
+// What the hour of `at` needed on the seven days before it: the upper median; 0 when none is known.
+[[nodiscard]] std::int64_t planned_replicas(const DayCurve& curve, Time at);
+// Replicas within the service's bounds: for the demand of now with its headroom, and not fewer than
+// the plan for now and for one lead from now. Nothing: the demand is not known, or stale.
+[[nodiscard]] std::optional<std::int32_t> tidal_target(const PoolState& state,
+                                                       const ServiceState& service, Time now);
+
+// Devices beside inference_guard_min that are lent to releasable tasks alone: elastic_buffer, or
+// what the derived guard and its buffer claim beyond the minimum where that is more.
+[[nodiscard]] std::int64_t lendable_wanted(const PoolState& state);
+
+// ---- for apply -------------------------------------------------------------------------------
+
+// A sample of a service's load.
+void note_tide(const PoolState& state, ServiceState& service, std::int64_t in_use);
+// True when the devices that are claimed are others than before.
+bool close_slots(PoolState& state, const DemandCounted& counted);
+
+}  // namespace neap
