@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/model/lead_time/demand.h"
+#include "core/model/lead_time/elastic.h"
 #include "core/model/units.h"
-#include "core/rules/lead_time/demand.h"
-#include "core/rules/lead_time/elastic.h"
 
 namespace neap {
 

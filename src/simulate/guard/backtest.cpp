@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/model/check.h"
-#include "core/rules/lead_time/whole.h"
+#include "core/model/lead_time/whole.h"
 
 namespace neap::simulate {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/model/lead_time/demand.h"
+#include "core/model/lead_time/elastic.h"
 #include "core/model/result.h"
-#include "core/rules/lead_time/demand.h"
-#include "core/rules/lead_time/elastic.h"
 
 namespace neap::simulate {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "core/rules/lead_time/whole.h"
+#include "core/model/lead_time/whole.h"
 #include "trace/jobs.h"
 #include "trace/rates.h"
 #include "trace/read_all.h"

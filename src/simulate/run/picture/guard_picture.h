@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/rules/lead_time/guard.h"
+#include "core/model/lead_time/guard.h"
 #include "simulate/guard/backtest.h"
 
 namespace neap::whatif {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "core/model/lead_time/guard.h"
 #include "core/model/result.h"
 #include "core/model/units.h"
-#include "core/rules/lead_time/guard.h"
 
 namespace neap::lead_time {
 

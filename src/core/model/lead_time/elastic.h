@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/rules/lead_time/guard.h"
+#include "core/model/lead_time/guard.h"
 
 namespace neap::lead_time {
 

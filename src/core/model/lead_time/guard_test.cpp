@@ -1,11 +1,11 @@
 // D4: the pieces of the lead-time guard, its limits and its start.
-#include "core/rules/lead_time/guard.h"
+#include "core/model/lead_time/guard.h"
 
 #include <gtest/gtest.h>
 
-#include "core/rules/lead_time/demand.h"
-#include "core/rules/lead_time/elastic.h"
-#include "core/rules/lead_time/whole.h"
+#include "core/model/lead_time/demand.h"
+#include "core/model/lead_time/elastic.h"
+#include "core/model/lead_time/whole.h"
 
 namespace neap::lead_time {
 namespace {

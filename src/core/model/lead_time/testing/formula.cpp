@@ -1,4 +1,4 @@
-#include "core/rules/lead_time/testing/formula.h"
+#include "core/model/lead_time/testing/formula.h"
 
 #include <algorithm>
 #include <map>

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "core/rules/lead_time/elastic.h"
-#include "core/rules/lead_time/guard.h"
-#include "core/rules/lead_time/testing/formula.h"
+#include "core/model/lead_time/elastic.h"
+#include "core/model/lead_time/guard.h"
+#include "core/model/lead_time/testing/formula.h"
 
 namespace neap::lead_time {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/rules/lead_time/guard.h"
+#include "core/model/lead_time/guard.h"
 
 namespace neap::lead_time::testing {
 

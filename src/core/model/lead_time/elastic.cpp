@@ -1,4 +1,4 @@
-#include "core/rules/lead_time/elastic.h"
+#include "core/model/lead_time/elastic.h"
 
 #include <algorithm>
 #include <string>

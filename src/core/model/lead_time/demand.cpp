@@ -1,10 +1,10 @@
-#include "core/rules/lead_time/demand.h"
+#include "core/model/lead_time/demand.h"
 
 #include <algorithm>
 #include <string>
 
 #include "core/model/check.h"
-#include "core/rules/lead_time/whole.h"
+#include "core/model/lead_time/whole.h"
 
 namespace neap::lead_time {
 
