@@ -4,7 +4,8 @@
 //
 //   loaning_bench --devices 512 --fewer 399 --seeds 11-30 --policies A,B,C2,D,neap,E*,O
 //
-// Traces are those of NEAP_TRACES. `--policies ablations` are E* with a rule left out each.
+// Traces are those of NEAP_TRACES. `--policies ablations` are E* with a rule left out each; a
+// policy "neap KEY=VALUE" is neap with a key of its pool file changed.
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -33,7 +34,7 @@ struct Options {
   std::vector<std::int32_t> fewer;
   std::uint64_t first_seed = 1, last_seed = 2;
   std::vector<std::string> policies = {"A", "B", "C2", "D", "neap", "E*", "O"};
-  whatif::EngineRun::Saves saves = whatif::EngineRun::Saves::at_boundaries;
+  whatif::EngineRun::Saves saves = whatif::EngineRun::Saves::on_demand;
   loaning::WorkloadSpec workload;
 };
 
@@ -153,13 +154,22 @@ std::vector<Case> cases_of(const Options& options) {
 // The engine as the training cluster of two, without a service: to be compared with A.
 constexpr std::string_view alone_name = "neap-A";
 
-bool is_neap(std::string_view policy) { return policy == "neap" || policy == alone_name; }
+bool is_neap(std::string_view policy) { return policy.starts_with("neap"); }
+
+whatif::PolicySpec pool_of(const Options& options, const std::string& policy) {
+  std::vector<std::string> sets = options.sets;
+  const std::size_t space = policy.find(' ');
+  if (space != std::string::npos) sets.push_back(policy.substr(space + 1));
+  auto pool = whatif::load_policy(options.pool, sets);
+  if (!pool) refuse(policy, pool.error().message);
+  return std::move(*pool);
+}
 
 loaning::Outcome run_case(const loaning::Workload& workload, const Case& which,
-                          const Options& options, const std::optional<whatif::PolicySpec>& pool) {
-  if (pool && is_neap(which.policy)) {
-    whatif::EngineRun run{*pool, which.devices, {}, options.saves};
-    if (which.policy == alone_name) {
+                          const Options& options) {
+  if (is_neap(which.policy)) {
+    whatif::EngineRun run{pool_of(options, which.policy), which.devices, {}, options.saves};
+    if (which.policy.starts_with(alone_name)) {
       run.devices -= workload.peak();
       run.service = whatif::EngineRun::Service::none;
     }
@@ -186,21 +196,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "loaning_bench: %s\n", recorded.error().message.c_str());
     return 1;
   }
-  std::optional<whatif::PolicySpec> pool;
-  for (const Case& which : cases_of(options)) {
-    if (!is_neap(which.policy) || pool) continue;
-    auto loaded = whatif::load_policy(options.pool, options.sets);
-    if (!loaded) refuse(options.pool, loaded.error().message);
-    pool = std::move(*loaded);
-  }
+  std::printf("#");
+  for (int i = 1; i < argc; ++i) std::printf(" %s", argv[i]);
+  std::printf("\n");
   std::vector<bench::Row> rows;
   for (std::uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
     options.workload.seed = seed;
     const auto workload = make_workload(*recorded, options.workload);
     for (const Case& which : cases_of(options)) {
       const auto begin = Clock::now();
-      bench::Row row{which.policy, which.devices, seed, run_case(workload, which, options, pool),
-                     0};
+      bench::Row row{which.policy, which.devices, seed, run_case(workload, which, options), 0};
       row.took_s = std::chrono::duration<double>(Clock::now() - begin).count();
       bench::print(row);
       rows.push_back(std::move(row));

@@ -29,12 +29,11 @@ inline void print(const Row& row) {
       "\"wait_s\":%.1f,\"first_wait_s\":%.1f,\"wait_p50_s\":%.1f,\"wait_p99_s\":%.1f,"
       "\"completion_s\":%.1f,\"effective\":%.5f,\"held\":%.1f,\"preemptions\":%.0f,"
       "\"lost_device_h\":%.2f,\"short_slots\":%.7f,\"short_requests\":%.9f,\"switches\":%.0f,"
-      "\"overhead\":%.6f,\"took_s\":%.1f}\n",
+      "\"overhead\":%.6f}\n",
       row.policy.c_str(), row.devices, static_cast<unsigned long long>(row.seed),
       static_cast<long long>(o.jobs), static_cast<long long>(o.unfinished), o.wait_s,
       o.first_wait_s, o.wait_p50_s, o.wait_p99_s, o.completion_s, o.effective, o.held_replicas,
-      o.preemptions, o.lost_device_h, o.short_slots, o.short_requests, o.switches, o.overhead,
-      row.took_s);
+      o.preemptions, o.lost_device_h, o.short_slots, o.short_requests, o.switches, o.overhead);
   std::fflush(stdout);
 }
 
@@ -50,6 +49,19 @@ inline double mean(const std::vector<const Row*>& rows, Figure figure) {
   double sum = 0;
   for (const double each : values(rows, figure)) sum += each;
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+inline double took_s(const std::vector<const Row*>& rows) {
+  double sum = 0;
+  for (const Row* row : rows) sum += row->took_s;
+  return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+// Of the minutes that another case saves on the first, so many are saved by this one.
+inline double part_saved(const std::vector<const Row*>& first, const std::vector<const Row*>& each,
+                         const std::vector<const Row*>& other, Figure figure) {
+  const double possible = mean(first, figure) - mean(other, figure);
+  return possible > 0 ? (mean(first, figure) - mean(each, figure)) / possible : 0;
 }
 
 // Waits below a second are a second: no wait at all has no ratio.
@@ -86,22 +98,23 @@ inline void compare(const std::vector<Row>& rows) {
   const Figure p99 = [](const loaning::Outcome& o) { return at_least_a_second(o.wait_p99_s); };
   const Figure completion = [](const loaning::Outcome& o) { return o.completion_s; };
   const Figure effective = [](const loaning::Outcome& o) { return o.effective; };
-  std::printf("\n%-38s %7s %5s %8s %8s %8s %6s %6s %8s %8s %9s %9s %8s\n", "mean over seeds",
+  std::printf("\n%-38s %7s %5s %8s %8s %8s %6s %6s %8s %8s %9s %9s %8s %8s\n", "mean over seeds",
               "devices", "seeds", "wait min", "p99 min", "compl.", "EU", "held", "preempt.",
-              "lost h", "slots %", "requ. %", "switch %");
+              "lost h", "slots %", "requ. %", "switch %", "s a run");
   for (const auto& each : cases) {
     const auto of = [&](Figure figure) { return mean(each, figure); };
-    std::printf("%-38s %7d %5zu %8.1f %8.1f %8.1f %6.3f %6.1f %8.0f %8.1f %9.4f %9.5f %8.3f\n",
-                each.front()->policy.c_str(), each.front()->devices, each.size(),
-                of([](const loaning::Outcome& o) { return o.wait_s / 60; }),
-                of([](const loaning::Outcome& o) { return o.wait_p99_s / 60; }),
-                of([](const loaning::Outcome& o) { return o.completion_s / 60; }), of(effective),
-                of([](const loaning::Outcome& o) { return o.held_replicas; }),
-                of([](const loaning::Outcome& o) { return o.preemptions; }),
-                of([](const loaning::Outcome& o) { return o.lost_device_h; }),
-                of([](const loaning::Outcome& o) { return 100 * o.short_slots; }),
-                of([](const loaning::Outcome& o) { return 100 * o.short_requests; }),
-                of([](const loaning::Outcome& o) { return 100 * o.overhead; }));
+    std::printf(
+        "%-38s %7d %5zu %8.1f %8.1f %8.1f %6.3f %6.1f %8.0f %8.1f %9.4f %9.5f %8.3f %8.2f\n",
+        each.front()->policy.c_str(), each.front()->devices, each.size(),
+        of([](const loaning::Outcome& o) { return o.wait_s / 60; }),
+        of([](const loaning::Outcome& o) { return o.wait_p99_s / 60; }),
+        of([](const loaning::Outcome& o) { return o.completion_s / 60; }), of(effective),
+        of([](const loaning::Outcome& o) { return o.held_replicas; }),
+        of([](const loaning::Outcome& o) { return o.preemptions; }),
+        of([](const loaning::Outcome& o) { return o.lost_device_h; }),
+        of([](const loaning::Outcome& o) { return 100 * o.short_slots; }),
+        of([](const loaning::Outcome& o) { return 100 * o.short_requests; }),
+        of([](const loaning::Outcome& o) { return 100 * o.overhead; }), took_s(each));
   }
   std::printf("\n%s on %d over each, geometric mean [95 %%]; effective: each over it\n",
               first.front()->policy.c_str(), first.front()->devices);
@@ -115,7 +128,13 @@ inline void compare(const std::vector<Row>& rows) {
     show("p99", ratio(first, each, p99));
     show("completion", ratio(first, each, completion));
     show("effective", ratio(each, first, effective));
-    std::printf("\n");
+    for (const auto& other : cases) {
+      if (other.front()->policy != "O" || other.front()->devices != each.front()->devices) continue;
+      std::printf("  of O's gain: wait %.3f completion %.3f", part_saved(first, each, other, wait),
+                  part_saved(first, each, other, completion));
+    }
+    const loaning::Ratio gain = ratio(first, each, wait);
+    std::printf("  %s\n", gain.low > 1 ? "gain" : "no gain");
   }
 }
 

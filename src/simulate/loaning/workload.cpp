@@ -175,14 +175,10 @@ std::vector<std::int32_t> draw_demand(const Recorded& recorded, const WorkloadSp
   }
   const double scale = most > 0 ? peak * double{demand_unit} / most : 0;
   std::vector<std::int32_t> demand;
-  double sum = 0;
   for (const double rate : minutes) {
-    demand.push_back(static_cast<std::int32_t>(std::floor(rate * scale)));
-    sum += demand.back();
-  }
-  if (spec.traffic == TrafficShape::flat) {
-    std::fill(demand.begin(), demand.end(),
-              static_cast<std::int32_t>(sum / static_cast<double>(demand.size())));
+    const bool flat = spec.traffic == TrafficShape::flat;
+    demand.push_back(flat ? peak * static_cast<std::int32_t>(demand_unit)
+                          : static_cast<std::int32_t>(std::floor(rate * scale)));
   }
   return demand;
 }

@@ -37,7 +37,7 @@ struct Job {
 enum class TrafficShape : std::uint8_t {
   recorded,  // mean / peak 0.3
   broad,     // drawn, mean / peak 0.5: a day curve without a spike
-  flat,      // always the mean of the recorded one
+  flat,      // always the peak: nothing can be lent
 };
 
 struct WorkloadSpec {

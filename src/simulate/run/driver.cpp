@@ -20,7 +20,7 @@ constexpr Micros forgotten_after = seconds(1);
 constexpr Micros patience = hours(6);
 constexpr std::int64_t most_timers_at_once = 1'000'000;
 constexpr std::int64_t happenings_per_progress = 4'096;
-constexpr std::int64_t samples_per_request_report = 5;
+constexpr Micros between_request_reports = minutes(5);
 constexpr Micros never_reports = hours(24 * 365 * 100);
 constexpr Micros usual_step = seconds(1);
 
@@ -214,9 +214,11 @@ Result<void> Driver::take(const ServiceLeaving& service) {
 void Driver::sample_loads() {
   const Micros every = spec_.workload.replica.load;
   sample_at_ = timeline_.now() + every;
-  const bool report = ++samples_ % samples_per_request_report == 0;
+  const std::int64_t samples_per_report =
+      std::max<std::int64_t>(1, between_request_reports.value / every.value);
+  const bool report = ++samples_ % samples_per_report == 0;
   for (const auto& [name, load] : loads_) {
-    if (report) report_requests(load, every * samples_per_request_report);
+    if (report) report_requests(load, every * samples_per_report);
     const std::int64_t in_use = (load.in_use_milli * load.concurrency + 999) / 1'000;
     apply(ServiceMeasured{name, in_use});
   }
