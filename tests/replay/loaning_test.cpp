@@ -76,6 +76,18 @@ TEST_F(Loaning, the_simulation_agrees_with_the_engine_on_the_training_cluster) {
   }
 }
 
+// With gangs where they are placed is a choice, and the engine's is not the simulation's to the
+// device: a few percent.
+TEST_F(Loaning, with_gangs_the_simulation_agrees_where_it_queues_as_the_engine_does) {
+  for (std::uint64_t seed = 11; seed <= last_seed; ++seed) {
+    const Workload drawn = workload(seed);
+    const Outcome simulated = reference(drawn, "A greedy", devices);
+    const Outcome ours = engine(drawn, devices - drawn.peak(), EngineRun::Service::none);
+    EXPECT_NEAR(ours.wait_s / simulated.wait_s, 1, 0.1) << "seed " << seed;
+    EXPECT_NEAR(ours.completion_s / simulated.completion_s, 1, 0.1) << "seed " << seed;
+  }
+}
+
 TEST_F(Loaning, all_jobs_finish_on_fewer_devices_and_nothing_is_lost) {
   for (std::uint64_t seed = 11; seed <= last_seed; ++seed) {
     const Workload drawn = workload(seed);

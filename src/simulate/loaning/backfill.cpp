@@ -111,7 +111,8 @@ void Pool::backfill(Reservation reservation) {
   for (const std::int32_t id : candidates) {
     if (nodes_.free_in_all() == 0) return;
     const auto devices = workload_.jobs[static_cast<std::size_t>(id)].devices;
-    const bool in_time = estimated_end(id) <= reservation.at_s;
+    const bool in_time =
+        policy_.queue == Policy::Queue::greedy || estimated_end(id) <= reservation.at_s;
     if (failed[in_time ? 1 : 0].test(static_cast<std::size_t>(devices))) continue;
     std::vector<Part> parts;
     if (in_time) {

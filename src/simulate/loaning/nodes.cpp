@@ -13,7 +13,7 @@ bool holds(const std::vector<Part>& parts, std::int32_t node) {
 
 }  // namespace
 
-Nodes::Nodes(Size size, PlaceOrder order) : order_(order) {
+Nodes::Nodes(Size size, PlaceRule rule) : rule_(rule) {
   for (std::int32_t left = size.devices; left > 0; left -= devices_per_node) {
     free_.push_back(std::min(left, devices_per_node));
   }
@@ -38,6 +38,27 @@ void Nodes::change(std::int32_t node, std::int32_t by) {
 }
 
 std::vector<Part> Nodes::find(std::int32_t devices) const {
+  std::vector<Part> parts = find_even(devices);
+  const bool gang = devices > devices_per_node && devices <= free_in_all_;
+  return parts.empty() && gang && rule_.gangs == Gangs::uneven ? find_uneven(devices) : parts;
+}
+
+// Of few nodes: those with the most.
+std::vector<Part> Nodes::find_uneven(std::int32_t devices) const {
+  std::vector<Part> parts;
+  for (std::int32_t free = devices_per_node; free > 0; --free) {
+    for (const auto& zone : by_free_) {
+      for (const std::int32_t node : zone[static_cast<std::size_t>(free)]) {
+        parts.push_back({node, std::min(free, devices)});
+        devices -= parts.back().devices;
+        if (devices == 0) return parts;
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<Part> Nodes::find_even(std::int32_t devices) const {
   std::vector<Part> parts;
   if (devices > free_in_all_) return parts;
   std::int32_t whole = devices > devices_per_node ? devices / devices_per_node : 0;

@@ -20,13 +20,22 @@ struct Part {
 // Which nodes training takes first: those that inference never uses, or any.
 enum class PlaceOrder : std::uint8_t { core_first, anywhere };
 
+// Gangs of more than a node: whole nodes and a remainder, or, where that is not to be had, whatever
+// is free, as neap's engine does.
+enum class Gangs : std::uint8_t { whole_nodes, uneven };
+
+struct PlaceRule {
+  PlaceOrder order = PlaceOrder::core_first;
+  Gangs gangs = Gangs::whole_nodes;
+};
+
 class Nodes {
  public:
   // The last node has what is left; the last ones, enough for `region` devices, may be lent.
   struct Size {
     std::int32_t devices = 0, region = 0;
   };
-  Nodes(Size size, PlaceOrder order);
+  Nodes(Size size, PlaceRule rule);
 
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(free_.size()); }
   [[nodiscard]] std::int32_t first_lendable() const { return first_lendable_; }
@@ -43,11 +52,13 @@ class Nodes {
 
  private:
   void change(std::int32_t node, std::int32_t by);
+  [[nodiscard]] std::vector<Part> find_even(std::int32_t devices) const;
+  [[nodiscard]] std::vector<Part> find_uneven(std::int32_t devices) const;
   [[nodiscard]] std::size_t zone_of(std::int32_t node) const {
-    return order_ == PlaceOrder::core_first && node >= first_lendable_ ? 1 : 0;
+    return rule_.order == PlaceOrder::core_first && node >= first_lendable_ ? 1 : 0;
   }
 
-  PlaceOrder order_;
+  PlaceRule rule_;
   std::int32_t first_lendable_ = 0;
   std::int32_t free_in_all_ = 0;
   std::vector<std::int32_t> free_;

@@ -25,6 +25,11 @@ std::optional<Policy> policy_named(std::string_view name) {
   Policy policy;
   policy.name = name;
   if (name == "A") return policy;
+  if (name == "A greedy") {
+    policy.queue = Policy::Queue::greedy;
+    policy.place.gangs = Gangs::uneven;
+    return policy;
+  }
   if (name == "B") {
     policy.target = Policy::Target::fixed;
     policy.headroom = usual_headroom;
@@ -34,7 +39,7 @@ std::optional<Policy> policy_named(std::string_view name) {
     policy.target = Policy::Target::tracked;
     policy.victims = Policy::Victims::youngest;
     policy.leave = Policy::Leave::killed;
-    policy.order = PlaceOrder::anywhere;
+    policy.place.order = PlaceOrder::anywhere;
     policy.headroom = usual_headroom;
     return policy;
   }
@@ -69,9 +74,9 @@ std::vector<Policy> ablations() {
   with("no fixed cost of a preemption", [](Policy& p) { p.fixed_cost_s = 0; });
   with("no fixed cost, not core first", [](Policy& p) {
     p.fixed_cost_s = 0;
-    p.order = PlaceOrder::anywhere;
+    p.place.order = PlaceOrder::anywhere;
   });
-  with("not core first", [](Policy& p) { p.order = PlaceOrder::anywhere; });
+  with("not core first", [](Policy& p) { p.place.order = PlaceOrder::anywhere; });
   with("dwell 5 min", [](Policy& p) { p.dwell_s = 300; });
   with("planned at the 80 % quantile", [](Policy& p) { p.plan_per_mille = 800; });
   with("planned at the highest of 7 days", [](Policy& p) { p.plan_per_mille = 1'000; });

@@ -10,7 +10,7 @@ namespace neap::loaning {
 Pool::Pool(const Workload& workload, const Policy& policy, std::int32_t devices)
     : workload_(workload),
       policy_(policy),
-      nodes_({devices, workload.peak()}, policy.order),
+      nodes_({devices, workload.peak()}, policy.place),
       score_(workload, devices),
       jobs_(workload.jobs.size()) {
   for (std::size_t i = 0; i < workload.jobs.size(); ++i) {

@@ -106,7 +106,7 @@ TEST(Loaning, useful_work_is_training_and_what_was_served) {
 }
 
 TEST(Loaning, places_on_the_fullest_node_that_fits_and_the_core_first) {
-  Nodes nodes({32, 16}, PlaceOrder::core_first);
+  Nodes nodes({32, 16}, {});
   EXPECT_EQ(nodes.first_lendable(), 2);
   nodes.take({1, 5});
   EXPECT_EQ(nodes.find(3).front().node, 1);
@@ -119,7 +119,16 @@ TEST(Loaning, places_on_the_fullest_node_that_fits_and_the_core_first) {
   EXPECT_EQ(gang[0].devices, 8);
   EXPECT_EQ(gang[1].devices, 4);
   EXPECT_TRUE(nodes.find(17).empty());
-  EXPECT_EQ(Nodes({31, 16}, PlaceOrder::core_first).first_lendable(), 1);  // the last has 7
+  Nodes uneven({32, 16}, {PlaceOrder::core_first, Gangs::uneven});
+  uneven.take({0, 8});
+  uneven.take({1, 3});
+  uneven.take({2, 7});
+  const auto parts = uneven.find(12);  // of the fullest: 8 and 4 of 5
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].node, 3);
+  EXPECT_EQ(parts[1].node, 1);
+  EXPECT_EQ(uneven.find(14).size(), 3U);
+  EXPECT_EQ(Nodes({31, 16}, {}).first_lendable(), 1);  // the last has 7
 }
 
 TEST(Loaning, every_policy_and_ablation_finishes_all_jobs_and_uses_no_more_than_there_is) {
