@@ -6,6 +6,7 @@
 #include "core/rules/admit.h"
 #include "core/rules/explain.h"
 #include "core/rules/keep_room.h"
+#include "core/rules/tide.h"
 #include "core/what_if.h"
 #include "daemon/narrate.h"
 
@@ -137,7 +138,9 @@ api::PoolStatus view_status(const PoolState& state, const ViewContext& context) 
     out.paused_since_us = state.pause.since.us;
   }
   out.devices_guard = state.spec.inference_guard_min;
-  out.devices_buffer = state.spec.elastic_buffer;
+  const std::int64_t rest = std::int64_t{state.index->usable_shared} - out.devices_guard;
+  out.devices_buffer =
+      std::clamp<std::int64_t>(lendable_wanted(state), 0, std::max<std::int64_t>(0, rest));
   for (const DeviceState& device : state.devices) {
     ++out.devices_total;
     out.devices_usable += is_usable(state, device) ? 1 : 0;

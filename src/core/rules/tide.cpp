@@ -128,6 +128,13 @@ std::int64_t lendable_wanted(const PoolState& state) {
   return std::max(fixed, claimed - state.spec.inference_guard_min);
 }
 
+std::optional<std::int64_t> hours_learned(const PoolState& state) {
+  if (!state.spec.tide.derive || state.tide.elastic.guard.ready()) return std::nullopt;
+  const auto& hours = state.tide.elastic.guard.hours;
+  return std::count_if(hours.begin(), hours.end(),
+                       [](const lead_time::Hour& hour) { return hour.excess.has_value(); });
+}
+
 // ---- for apply -------------------------------------------------------------------------------
 
 void note_tide(const PoolState& state, ServiceState& service, std::int64_t in_use) {

@@ -31,6 +31,10 @@ namespace neap {
 // what the derived guard and its buffer claim beyond the minimum where that is more.
 [[nodiscard]] std::int64_t lendable_wanted(const PoolState& state);
 
+// Hours of known demand that the derived guard has learned from; nothing once it holds, or where
+// none is derived.
+[[nodiscard]] std::optional<std::int64_t> hours_learned(const PoolState& state);
+
 // ---- for apply -------------------------------------------------------------------------------
 
 // A sample of a service's load.

@@ -112,6 +112,7 @@ TEST(Tide, D4_TheDerivedGuardIsLentToReleasableTasksAlone) {
   Script s = tidal_pool(true);
   serve_all(s);
   EXPECT_EQ(lendable_wanted(s.state), 8) << "nothing is known: all may be needed";
+  EXPECT_TRUE(s.state.conditions.contains("guard_learning"));
   TaskSpec staying = Script::training("staying");
   staying.contract.on_demand = false;
   staying.contract.interval = hours(6);
@@ -120,6 +121,7 @@ TEST(Tide, D4_TheDerivedGuardIsLentToReleasableTasksAlone) {
   EXPECT_EQ(s.where("staying"), "waiting buffer");
   EXPECT_TRUE(s.where("guest").starts_with("starting")) << s.where("guest");
   load(s, 15, hours(28));
+  EXPECT_FALSE(s.state.conditions.contains("guard_learning"));
   EXPECT_LE(lendable_wanted(s.state), 3) << "two devices are needed, and always were";
   EXPECT_TRUE(s.where("staying").starts_with("starting")) << s.where("staying");
   EXPECT_TRUE(index_is_current(s.state));
