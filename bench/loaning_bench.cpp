@@ -5,7 +5,7 @@
 //   loaning_bench --devices 512 --fewer 399 --seeds 11-30 --policies A,B,C2,D,neap,E*,O
 //
 // Traces are those of NEAP_TRACES. `--policies ablations` are E* with a rule left out each; a
-// policy "neap KEY=VALUE" is neap with a key of its pool file changed.
+// policy "neap KEY=VALUE..." is neap with keys of its pool file changed.
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -158,8 +158,11 @@ bool is_neap(std::string_view policy) { return policy.starts_with("neap"); }
 
 whatif::PolicySpec pool_of(const Options& options, const std::string& policy) {
   std::vector<std::string> sets = options.sets;
-  const std::size_t space = policy.find(' ');
-  if (space != std::string::npos) sets.push_back(policy.substr(space + 1));
+  for (std::size_t space = policy.find(' '); space != std::string::npos;) {
+    const std::size_t end = policy.find(' ', space + 1);
+    sets.push_back(policy.substr(space + 1, end == std::string::npos ? end : end - space - 1));
+    space = end;
+  }
   auto pool = whatif::load_policy(options.pool, sets);
   if (!pool) refuse(policy, pool.error().message);
   return std::move(*pool);
