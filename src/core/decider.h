@@ -18,6 +18,7 @@ struct Move;
 inline constexpr int placements_per_decide = 512;
 inline constexpr int victim_searches_per_decide = 16;
 inline constexpr int deadlines_per_decide = 64;
+inline constexpr int lending_nodes_per_decide = 256;  // asked for room to lend
 // A search for victims that found none is repeated after this time.
 inline constexpr Micros preempt_retry = seconds(5);
 inline constexpr std::int64_t slots_counted_at_once = 10'000;
@@ -73,7 +74,7 @@ class Decider {
   PoolState& state_;
   Time now_;
   StepResult& result_;
-  int loans_sought_ = 0;
+  int lending_nodes_left_ = lending_nodes_per_decide;
   bool room_was_given_ = false;  // a task for whom it was kept has it: the next one has its turn
 };
 

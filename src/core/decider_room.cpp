@@ -19,7 +19,6 @@ constexpr int searches_per_look = 8;
 constexpr int moves_per_call = 4;      // destinations looked for
 constexpr std::int32_t most_made = 8;  // times that room is kept for one task before it is left be
 constexpr std::uint32_t nodes_per_look = 64;
-constexpr int loans_per_decide = 64;         // searched for
 constexpr std::size_t waiters_lent_to = 32;  // of one shape, behind the first
 
 __extension__ using Wide = __int128;
@@ -177,8 +176,8 @@ void Decider::move(const Move& move, TaskId for_task) {
 // ---- loans -----------------------------------------------------------------------------------
 
 bool Decider::lend_room_to(const TaskState& task) {
-  if (state_.index->reserved.empty() || ++loans_sought_ > loans_per_decide) return false;
-  std::optional<Loan> loan = find_loan(state_, task, now_);
+  if (state_.index->reserved.empty()) return false;
+  std::optional<Loan> loan = find_loan(state_, task, now_, lending_nodes_left_);
   if (!loan) return false;
   emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(loan->slots),
                   loan->lender, loan->leaves_by});

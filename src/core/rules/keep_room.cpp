@@ -295,9 +295,11 @@ void give_back(const PoolState& state, const Plan& plan, NodeRoom& room) {
   room.host = room.host.plus(held_of(state, plan, part));
 }
 
-std::vector<Slot> place_on_kept(const PoolState& state, const Plan& plan, const Shape& shape) {
+std::vector<Slot> place_on_kept(const PoolState& state, const Plan& plan, const Shape& shape,
+                                int& nodes) {
   const auto parts = parts_of(state, plan.slots);
-  for (std::size_t i = 0; i < parts.size() && i < most_lending_nodes; ++i) {
+  for (std::size_t i = 0; i < parts.size() && i < most_lending_nodes && nodes > 0; ++i) {
+    --nodes;
     NodeRoom room = room_of(state, parts[i].node, shape);
     give_back(state, plan, room);
     auto slots = place_on_node(state, room, shape, shape.request.count, allowed_roles(shape));
@@ -316,7 +318,7 @@ Time needed_at(const Plan& plan, Time now) {
   return last;
 }
 
-std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Time now) {
+std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Time now, int& nodes) {
   if (state.index->reserved.empty() || state.pause.active) return std::nullopt;
   if (task.purpose == Purpose::inference || task.dedicated) return std::nullopt;
   const Shape& shape = state.shape(task.shape);
@@ -333,7 +335,7 @@ std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Tim
     const bool can_be_asked = preempt.enabled && task.releasable && useful <= needed;
     if (!ends_in_time && !can_be_asked) continue;
     if (state.tier(task.tier).weight > state.tier(state.tasks.at(id).tier).weight) continue;
-    auto slots = place_on_kept(state, plan, shape);
+    auto slots = place_on_kept(state, plan, shape, nodes);
     if (!slots.empty()) return Loan{std::move(slots), id, ends_in_time ? ends : Time::never()};
   }
   return std::nullopt;

@@ -35,9 +35,10 @@ struct Loan {
 };
 // For a task of the lender's tier or a lighter one, on one node. Either it ends before the room is
 // needed, by the work that it declared, or it is releasable and has its useful time (POLICIES 1)
-// before that; the latter is asked to leave once all others have left.
-[[nodiscard]] std::optional<Loan> find_loan(const PoolState& state, const TaskState& task,
-                                            Time now);
+// before that; the latter is asked to leave once all others have left. At most `nodes` nodes are
+// looked at, which are taken off it.
+[[nodiscard]] std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Time now,
+                                            int& nodes);
 
 // Whether what is kept by `plan` is what a heavier demand lacks.
 [[nodiscard]] bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& demand,
