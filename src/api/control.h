@@ -70,6 +70,7 @@ class Control {
   virtual Result<TaskDetail> describe_task(std::uint64_t id) = 0;
   virtual Result<ServiceDetail> describe_service(std::uint64_t id) = 0;
   virtual Result<WhyReport> why(std::uint64_t id) = 0;
+  virtual Result<ForecastReport> forecast() = 0;
 
   virtual Result<LogChunk> read_log(std::uint64_t id, LogRange range) = 0;
   // Events with a sequence above `after`, oldest first, `limit` at most. The live ones are

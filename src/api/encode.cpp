@@ -212,6 +212,26 @@ std::string encode(const WhyReport& report) {
     return Json{{"name", check.name}, {"state", check.state}, {"message", check.message}};
   });
   out["estimate_us"] = known(report.estimate_us);
+  out["start_p50_us"] = known(report.start_p50_us);
+  out["start_p90_us"] = known(report.start_p90_us);
+  out["forecast_age_us"] = known(report.forecast_age_us);
+  out["forecast_draws"] = report.forecast_draws;
+  return dump(out);
+}
+
+std::string encode(const ForecastReport& report) {
+  Json out;
+  out["pool"] = pool_json(report.pool);
+  out["made_us"] = known(report.made_us);
+  out["age_us"] = known(report.age_us);
+  out["draws"] = report.draws;
+  out["horizon_us"] = report.horizon_us;
+  out["starts"] = list(report.starts, [](const StartRow& row) {
+    return Json{{"task_id", row.task.id},
+                {"task", row.task.name},
+                {"p50_us", known(row.p50_us)},
+                {"p90_us", known(row.p90_us)}};
+  });
   return dump(out);
 }
 

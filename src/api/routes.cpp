@@ -87,6 +87,7 @@ class Routes {
 
   Response submit(const Request& request) const;
   Response list_tasks(const Request& request) const;
+  Response forecast(const Request& request) const;
   Response list_services(const Request& request) const;
   Response list_devices(const Request& request) const;
   Response events(const Request& request) const;
@@ -157,6 +158,17 @@ Response Routes::list_tasks(const Request& request) const {
     });
   }
   return reply(listing);
+}
+
+Response Routes::forecast(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<ForecastReport> report = context_.control.forecast();
+  if (report) {
+    std::erase_if(report->starts, [&](const StartRow& row) {
+      return !context_.authority.sees(caller, row.task.owner_uid);
+    });
+  }
+  return reply(report);
 }
 
 Response Routes::list_services(const Request& request) const {
@@ -260,6 +272,7 @@ Response Routes::resume(const Request& request) const {
 
 void add_task_routes(http::Router& router, const Routes& routes) {
   router.add("GET", "/v1/tasks", [routes](const Request& r) { return routes.list_tasks(r); });
+  router.add("GET", "/v1/forecast", [routes](const Request& r) { return routes.forecast(r); });
   router.add("POST", "/v1/tasks", [routes](const Request& r) { return routes.submit(r); });
   router.add("GET", "/v1/tasks/{task}", [routes](const Request& r) {
     return routes.with_task(r, [&](const Caller&, std::uint64_t id) {

@@ -110,7 +110,28 @@ struct WhyReport {
   std::int64_t queue_length = 0;
   std::vector<std::string> unblocks;  // each change that would let it start, on its own
   std::vector<AdmissionCheck> admission;
-  std::int64_t estimate_us = unknown;  // when it is expected to start
+  std::int64_t estimate_us = unknown;  // when room that is kept for it is there
+  // From the forecast of starts; its age is unknown where there is none.
+  std::int64_t start_p50_us = unknown;  // unknown: not within the horizon
+  std::int64_t start_p90_us = unknown;
+  std::int64_t forecast_age_us = unknown;
+  std::int64_t forecast_draws = 0;
+};
+
+struct StartRow {  // of a task that waits
+  Subject task;
+  std::int64_t p50_us = unknown;  // unknown: not within the horizon
+  std::int64_t p90_us = unknown;
+};
+
+// When those who wait will start, as far as replays of the pool can tell.
+struct ForecastReport {
+  PoolStatus pool;
+  std::int64_t made_us = unknown;  // no fresh forecast: ask again in a moment
+  std::int64_t age_us = unknown;
+  std::int64_t draws = 0;
+  std::int64_t horizon_us = 0;
+  std::vector<StartRow> starts;
 };
 
 struct ReplicaRow {

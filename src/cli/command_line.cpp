@@ -408,6 +408,8 @@ class CommandLine {
     app->add_flag("--services", ps_options->services, "Services alone");
     app->add_flag("--names", ps_options->names, "Names alone, one a line");
     add_json(app, ps_options->json);
+    app->add_flag("--start", ps_options->start, "When those who wait will start, as forecast")
+        ->excludes("--json", "--names", "--services");
 
     std::shared_ptr<NamedOptions> describe_options;
     app = verb("describe", "All about a task or service, with its trail", describe_options,

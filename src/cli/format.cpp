@@ -1,5 +1,6 @@
 #include "cli/format.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
@@ -58,6 +59,17 @@ std::string request_text(const Value& task) {
   text += " x " + part_text(compute * 1000);
   const std::int64_t memory = task.number_at("memory_mib");
   return memory > 0 ? text + " " + memory_text(memory) : text;
+}
+
+std::string start_text(const Value& row, const std::string& p50, const std::string& p90,
+                       std::int64_t now) {
+  const auto text = [&](const std::string& name) -> std::string {
+    const std::int64_t at = row.number_at(name, -1);
+    return at < 0 ? "over 14 days" : length_text(std::max<std::int64_t>(0, at - now));
+  };
+  const std::string first = text(p50);
+  const std::string last = text(p90);
+  return first == last ? first : first + " .. " + last;
 }
 
 Colour colour_of(const std::string& state) {

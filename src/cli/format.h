@@ -15,6 +15,10 @@ namespace neap::cli {
 [[nodiscard]] std::string moment_text(std::int64_t us);   // local time
 // "2" whole devices, "2 x 60% 16GiB" parts of devices.
 [[nodiscard]] std::string request_text(const Value& task);
+// "2min .. 2h05" from now, of two moments of a forecast; a moment that it did not reach is "over 14
+// days".
+[[nodiscard]] std::string start_text(const Value& row, const std::string& p50,
+                                     const std::string& p90, std::int64_t now);
 [[nodiscard]] Colour colour_of(const std::string& state);
 
 // The lines above every listing: the pool in one line, whether it is paused, its conditions.

@@ -1,3 +1,8 @@
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cli/format.h"
 #include "cli/verbs.h"
 
@@ -25,27 +30,56 @@ std::string age_text(const Value& task, std::int64_t now) {
   return since < 0 ? "" : length_text(now - since);
 }
 
-void print_tasks(const Context& context, const Value& listing, const PsOptions& options) {
+// By task id, of those that wait.
+using Starts = std::map<std::int64_t, std::string>;
+
+void print_tasks(const Context& context, const Value& listing, const PsOptions& options,
+                 const Starts& starts) {
   const std::int64_t now = listing.at("pool").number_at("now_us");
-  Table table({"NAME", "ID", "KIND", "STATE", "TIER", "GPUS", "WHERE", "AGE", "PREEMPTED", "WHY"});
+  std::vector<std::string> heads = {"NAME", "ID",    "KIND", "STATE",     "TIER",
+                                    "GPUS", "WHERE", "AGE",  "PREEMPTED", "WHY"};
+  if (options.start) heads.insert(heads.end() - 1, "STARTS WITHIN");
+  Table table(std::move(heads));
   for (const Value& task : listing.list_at("tasks")) {
     if (!options.all && ended(task)) continue;
-    table.add({{task.text_at("name")},
-               {std::to_string(task.number_at("id"))},
-               {task.text_at("kind")},
-               {task.text_at("state"), colour_of(task.text_at("state"))},
-               {task.text_at("tier")},
-               {request_text(task)},
-               {where_text(task)},
-               {age_text(task, now)},
-               {std::to_string(task.number_at("preemptions"))},
-               {task.text_at("reason")}});
+    std::vector<Cell> row = {{task.text_at("name")},
+                             {std::to_string(task.number_at("id"))},
+                             {task.text_at("kind")},
+                             {task.text_at("state"), colour_of(task.text_at("state"))},
+                             {task.text_at("tier")},
+                             {request_text(task)},
+                             {where_text(task)},
+                             {age_text(task, now)},
+                             {std::to_string(task.number_at("preemptions"))},
+                             {task.text_at("reason")}};
+    if (options.start) {
+      const auto start = starts.find(task.number_at("id"));
+      row.insert(row.end() - 1, Cell{start == starts.end() ? "" : start->second});
+    }
+    table.add(std::move(row));
   }
   if (table.empty()) {
     context.terminal().line(options.all ? "no tasks" : "no live tasks; --all shows ended ones");
   } else {
     table.print(context.terminal());
   }
+}
+
+// With a line that says how old they are.
+Starts starts_of(Terminal& terminal, const Value& forecast) {
+  const std::int64_t age = forecast.number_at("age_us", -1);
+  if (age < 0) {
+    terminal.line("no forecast of starts yet: ask again in a moment");
+    return {};
+  }
+  terminal.line("forecast of starts: " + length_text(age) + " old, " +
+                std::to_string(forecast.number_at("draws")) + " draws, p50 .. p90");
+  Starts starts;
+  const std::int64_t now = forecast.at("pool").number_at("now_us");
+  for (const Value& row : forecast.list_at("starts")) {
+    starts[row.number_at("task_id")] = start_text(row, "p50_us", "p90_us", now);
+  }
+  return starts;
 }
 
 void print_services(const Context& context, const Value& listing) {
@@ -95,7 +129,13 @@ int ps(const Context& context, const PsOptions& options) {
     print_services(context, *listing);
     return 0;
   }
-  print_tasks(context, *listing, options);
+  Starts starts;
+  if (options.start) {
+    const auto forecast = context.get("/v1/forecast");
+    if (!forecast) return context.failed(forecast.error());
+    starts = starts_of(context.terminal(), *forecast);
+  }
+  print_tasks(context, *listing, options, starts);
   const auto services = context.get("/v1/services");
   if (!services) return context.failed(services.error());
   if (!services->list_at("services").empty()) {

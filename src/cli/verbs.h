@@ -47,6 +47,7 @@ struct PsOptions {
   bool all = false;
   bool services = false;
   bool names = false;
+  bool start = false;  // when those who wait are expected to start
   bool json = false;
 };
 int ps(const Context& context, const PsOptions& options);

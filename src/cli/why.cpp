@@ -3,6 +3,19 @@
 
 namespace neap::cli {
 
+namespace {
+
+void print_start(Terminal& terminal, const Value& report) {
+  const std::int64_t age = report.number_at("forecast_age_us", -1);
+  if (age < 0) return;
+  const std::string text =
+      start_text(report, "start_p50_us", "start_p90_us", report.at("pool").number_at("now_us"));
+  terminal.line("starts within " + text + " (forecast " + length_text(age) + " old, " +
+                std::to_string(report.number_at("forecast_draws")) + " draws)");
+}
+
+}  // namespace
+
 int why(const Context& context, const NamedOptions& options) {
   std::string body;
   const auto report = context.get("/v1/tasks/" + part(options.name) + "/why", &body);
@@ -23,7 +36,8 @@ int why(const Context& context, const NamedOptions& options) {
                   std::to_string(report->number_at("queue_length")) + " in the queue");
   }
   const std::int64_t estimate = report->number_at("estimate_us", -1);
-  if (estimate >= 0) terminal.line("expected to start at " + moment_text(estimate));
+  if (estimate >= 0) terminal.line("room is kept for it: there at " + moment_text(estimate));
+  print_start(terminal, *report);
   if (!report->list_at("unblocks").empty()) terminal.line("\nit would start if:");
   for (const Value& change : report->list_at("unblocks")) {
     terminal.line("  - " + harmless(change.text));

@@ -319,10 +319,24 @@ Result<api::WhyReport> ControlPort::why(std::uint64_t id) {
   const PoolState& state = **copy;
   Result<api::WhyReport> report =
       view_why(state, *by_id(state, id), std::max(clock_(), state.now), context_);
+  const bool waits = by_id(state, id)->phase == Phase::waiting;
   // The many small parts of a large copy would stay with the process.
   copy->reset();
   ::malloc_trim(0);
+  if (waits) {
+    if (const auto starts = outside_.starts()) view_start(*starts, id, clock_(), *report);
+  }
   return report;
+}
+
+Result<api::ForecastReport> ControlPort::forecast() {
+  const auto starts = outside_.starts();
+  return ask<api::ForecastReport>([this, starts](const PoolState& state, const Books&) {
+    api::ForecastReport report;
+    if (starts) report = view_forecast(state, *starts, clock_());
+    report.pool = view_status(state, context_);
+    return Result<api::ForecastReport>(std::move(report));
+  });
 }
 
 Result<api::LogChunk> ControlPort::read_log(std::uint64_t id, api::LogRange range) {

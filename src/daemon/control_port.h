@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "api/control.h"
 #include "daemon/loop.h"
 #include "daemon/service_ports.h"
 #include "daemon/views.h"
+#include "simulate/forecast/forecast.h"
 
 namespace neap::daemon {
 
@@ -21,6 +23,8 @@ class ControlPort final : public api::Control {
     std::function<std::string(const std::string& service)> address_of;  // "" when nothing listens
     std::function<std::int64_t(AllocationId)> port_of;                  // of a replica
     std::function<std::vector<api::DoctorCheck>()> doctor;
+    // A fresh one, or nothing.
+    std::function<std::shared_ptr<const forecast::Forecast>()> starts;
   };
 
   ControlPort(Loop& loop, ViewContext context, Outside outside, Loop::Clock clock);
@@ -41,6 +45,7 @@ class ControlPort final : public api::Control {
   Result<api::TaskDetail> describe_task(std::uint64_t id) override;
   Result<api::ServiceDetail> describe_service(std::uint64_t id) override;
   Result<api::WhyReport> why(std::uint64_t id) override;
+  Result<api::ForecastReport> forecast() override;
   Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
   Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<api::UsageReport> usage() override;

@@ -30,6 +30,7 @@
 #include "daemon/placement_learner.h"
 #include "daemon/recovery.h"
 #include "daemon/service_router.h"
+#include "daemon/start_forecaster.h"
 #include "daemon/state_dir.h"
 #include "device/device_source.h"
 #include "gateway/haproxy/haproxy_gateway.h"
@@ -188,6 +189,7 @@ class Daemon {
     std::fflush(stdout);
     auto result = loop_->run();
     router_->stop_sampling();
+    starts_->stop();  // who asks for a forecast does not hold up the server's end
     server_.reset();
     stop_idle_proxy();
     if (!result) return result;
@@ -302,6 +304,13 @@ class Daemon {
       return backend_->port_of(allocation).value_or(api::unknown);
     };
     outside.doctor = [this, file] { return check_health(file); };
+    starts_ = std::make_unique<StartForecaster>(
+        [this](StartForecaster::Look look) {
+          loop_->query(
+              [look = std::move(look)](const PoolState& state, const Books&) { look(state); });
+        },
+        now_, StartForecaster::Options{});
+    outside.starts = [this] { return starts_->wanted(); };
     control_ = std::make_unique<ControlPort>(
         *loop_, ViewContext{device_source, now_(), ::geteuid(), now_}, outside, now_);
     api::ServerSettings settings;
@@ -368,6 +377,7 @@ class Daemon {
   std::unique_ptr<Loop> loop_;
   // Ends before the loop, to which it posts.
   PlacementLearner learner_{[this](Event event) { loop_->post(std::move(event)); }};
+  std::unique_ptr<StartForecaster> starts_;  // likewise
   std::unique_ptr<local::LocalBackend> backend_;
   std::unique_ptr<ServiceRouter> router_;
   std::unique_ptr<gateway::Gateway> gateway_;

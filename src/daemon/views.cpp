@@ -287,6 +287,37 @@ api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
   return out;
 }
 
+namespace {
+
+std::int64_t within_horizon(Time at) { return at == Time::never() ? api::unknown : at.us; }
+
+}  // namespace
+
+api::ForecastReport view_forecast(const PoolState& state, const forecast::Forecast& forecast,
+                                  Time now) {
+  api::ForecastReport out;
+  out.made_us = forecast.made.us;
+  out.age_us = std::max<std::int64_t>(0, (now - forecast.made).value);
+  out.draws = forecast.draws;
+  out.horizon_us = forecast::Limits{}.horizon.value;
+  for (const forecast::Start& start : forecast.starts) {
+    const TaskState* task = state.tasks.find(start.task);
+    if (task == nullptr || task->phase != Phase::waiting) continue;
+    out.starts.push_back({subject_of(*task), within_horizon(start.p50), within_horizon(start.p90)});
+  }
+  return out;
+}
+
+void view_start(const forecast::Forecast& forecast, std::uint64_t task, Time now,
+                api::WhyReport& into) {
+  const forecast::Start* start = forecast.of(TaskId(static_cast<std::uint32_t>(task)));
+  if (start == nullptr) return;
+  into.start_p50_us = within_horizon(start->p50);
+  into.start_p90_us = within_horizon(start->p90);
+  into.forecast_age_us = std::max<std::int64_t>(0, (now - forecast.made).value);
+  into.forecast_draws = forecast.draws;
+}
+
 api::UsageReport view_usage(const PoolState& state, const Books& books, Time now,
                             const ViewContext& context) {
   api::UsageReport out;

@@ -6,6 +6,7 @@
 #include "api/view.h"
 #include "core/model/state.h"
 #include "daemon/books.h"
+#include "simulate/forecast/forecast.h"
 
 namespace neap::daemon {
 
@@ -27,6 +28,12 @@ struct ViewContext {
                                                const TaskState& task, const ViewContext& context);
 [[nodiscard]] api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
                                       const ViewContext& context);
+// Of those who wait still.
+[[nodiscard]] api::ForecastReport view_forecast(const PoolState& state,
+                                                const forecast::Forecast& forecast, Time now);
+// What the forecast says of one task.
+void view_start(const forecast::Forecast& forecast, std::uint64_t task, Time now,
+                api::WhyReport& into);
 [[nodiscard]] api::UsageReport view_usage(const PoolState& state, const Books& books, Time now,
                                           const ViewContext& context);
 [[nodiscard]] api::EventRow view_event(const PoolState& state, const Record& record);

@@ -113,6 +113,22 @@ TEST_F(Verbs, PsShowsThePoolLiveTasksAndServices) {
   EXPECT_EQ(json->list_at("tasks").at(0).text_at("name"), "mine");
 }
 
+// F6: the forecast with its age, as an answer and as a column; it is of others' tasks too.
+TEST_F(Verbs, F6_WhenItWillStart) {
+  const std::string reason = neap({"why", "mine"}).out;
+  EXPECT_TRUE(has(reason, "starts within 2min .. 2h05 (forecast 12s old, 50 draws)\n")) << reason;
+  const std::string shown = neap({"ps", "--start"}).out;
+  EXPECT_TRUE(has(shown, "forecast of starts: 12s old, 50 draws, p50 .. p90\n")) << shown;
+  EXPECT_TRUE(has(shown, "STARTS WITHIN")) << shown;
+  EXPECT_TRUE(has(shown, "2min .. over 14 days")) << shown;
+  EXPECT_FALSE(has(neap({"ps"}).out, "STARTS WITHIN"));
+  EXPECT_EQ(neap({"ps", "--start", "--json"}).code, 2);
+  const auto json = Value::parse(neap({"why", "mine", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->number_at("forecast_age_us"), 12'000'000);
+  EXPECT_EQ(json->number_at("start_p90_us") - json->number_at("start_p50_us"), 7'380'000'000);
+}
+
 // G4: a pause is said in every listing.
 TEST_F(Verbs, G4_PauseIsSaidEverywhere) {
   EXPECT_EQ(neap({"pause", "--reason", "incident 7"}).code, 0);

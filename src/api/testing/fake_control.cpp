@@ -213,6 +213,24 @@ Result<WhyReport> FakeControl::why(std::uint64_t id) {
   report.queue_length = 1;
   report.unblocks = {"mine ends", "it asks for 1 device"};
   report.admission = {{"interruptible", "met", "it has a contract"}};
+  report.start_p50_us = report.pool.now_us + 120'000'000;
+  report.start_p90_us = report.pool.now_us + 7'500'000'000;
+  report.forecast_age_us = 12'000'000;
+  report.forecast_draws = 50;
+  return report;
+}
+
+Result<ForecastReport> FakeControl::forecast() {
+  const std::lock_guard lock(mutex_);
+  ForecastReport report;
+  report.pool = pool();
+  report.made_us = report.pool.now_us - 12'000'000;
+  report.age_us = 12'000'000;
+  report.draws = 50;
+  report.horizon_us = 1'209'600'000'000;
+  // The second one is another user's; so late that no replay saw it start.
+  for (const Task& task : tasks_) report.starts.push_back({task.row.subject, unknown, unknown});
+  report.starts[0].p50_us = report.pool.now_us + 120'000'000;
   return report;
 }
 

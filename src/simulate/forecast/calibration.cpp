@@ -1,7 +1,7 @@
 #include "simulate/forecast/calibration.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace neap::forecast {
 
@@ -9,29 +9,37 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// Added to waits, foretold and real, so that a foretold wait of nothing has a ratio too.
+// Added to waits, foretold and real, so that a foretold wait of nothing has a factor too.
 constexpr Micros slack = minutes(1);
-constexpr std::int64_t least_factor = 125, most_factor = 8'000;
+constexpr std::int64_t all = 1'000;
+constexpr std::int64_t most_rank = 16'000;
 constexpr std::int64_t whole = 1'000'000'000;
 
-std::int64_t ratio_of(Micros real, Micros foretold) {
-  const Wide ratio = Wide{(real + slack).value} * 1'000 / (foretold + slack).value;
-  return static_cast<std::int64_t>(std::min(ratio, Wide{1'000'000'000}));
+// Of a start among the draws: the smallest rank that is not before it.
+std::int64_t rank_of(Time start, Time made, const std::vector<Time>& draws) {
+  const auto not_before = std::lower_bound(draws.begin(), draws.end(), start);
+  if (not_before != draws.end()) {
+    const auto rank = static_cast<std::int64_t>(not_before - draws.begin()) + 1;
+    return rank * all / static_cast<std::int64_t>(draws.size());
+  }
+  const Wide factor =
+      Wide{(start - made + slack).value} * all / (draws.back() - made + slack).value;
+  return static_cast<std::int64_t>(std::clamp(factor, Wide{all + 1}, Wide{most_rank}));
+}
+
+Time at_rank(std::int64_t rank, Time made, const std::vector<Time>& draws) {
+  if (rank <= all || draws.back() == Time::never()) return at_per_mille(draws, std::min(rank, all));
+  const Wide wait = Wide{(draws.back() - made + slack).value} * rank / all - slack.value;
+  return made + Micros(static_cast<std::int64_t>(wait));
 }
 
 struct Score {
-  std::int64_t ratio = 0;
-  bool waits = false;  // still: its ratio is this or more
+  std::int64_t rank = 0;
+  bool waits = false;  // still: its rank is this or more
   bool operator<(const Score& other) const {
-    return ratio != other.ratio ? ratio < other.ratio : waits < other.waits;
+    return rank != other.rank ? rank < other.rank : waits < other.waits;
   }
 };
-
-Time stretched(Time made, Time foretold, std::int64_t factor) {
-  if (foretold == Time::never()) return foretold;
-  const Wide wait = Wide{(foretold - made + slack).value} * factor / 1'000 - slack.value;
-  return made + Micros(static_cast<std::int64_t>(std::max(wait, Wide{0})));
-}
 
 }  // namespace
 
@@ -49,52 +57,51 @@ void Calibration::settle(const PoolState& state, Time now) {
     }
     return false;
   });
-  factor_p50_ = factor(500, &Noted::p50);
-  factor_p90_ = factor(900, &Noted::p90);
+  rank_p90_ = rank_at(900);
 }
 
 void Calibration::note(const Forecast& forecast) {
+  if (forecast.made - noted_last_ < between_notes) return;
+  noted_last_ = forecast.made;
   std::vector<std::size_t> order(forecast.starts.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   for (std::size_t i = 0; i < std::min(noted_at_once, order.size()); ++i) {
     std::swap(order[i], order[i + chance_.below(order.size() - i)]);
     const Start& start = forecast.starts[order[i]];
-    noted_.push_back(
-        {start.task, forecast.made, start.p50, start.p90, Time::never(), forecast.made});
+    noted_.push_back({start.task, forecast.made, start.draws, Time::never(), forecast.made});
   }
   while (noted_.size() > kept) noted_.pop_front();
 }
 
-std::int64_t Calibration::factor(std::int64_t level_per_mille, Time Noted::*foretold) const {
+std::int64_t Calibration::rank_at(std::int64_t level_per_mille) const {
   std::vector<Score> scores;
   std::size_t outcomes = 0;
   for (const Noted& noted : noted_) {
-    if (noted.*foretold == Time::never()) continue;
     const bool waits = noted.placed == Time::never();
-    const Time until = waits ? noted.seen : noted.placed;
-    scores.push_back({ratio_of(until - noted.made, noted.*foretold - noted.made), waits});
+    scores.push_back({rank_of(waits ? noted.seen : noted.placed, noted.made, noted.draws), waits});
     outcomes += waits ? 0 : 1;
   }
-  if (outcomes < enough) return 1'000;
+  if (outcomes < enough) return level_per_mille;
+  for (std::int64_t i = 1; i <= trusted; ++i) scores.push_back({all * i / trusted, false});
   std::sort(scores.begin(), scores.end());
-  std::int64_t beyond = whole;  // the part of all whose ratio is larger, by Kaplan and Meier
-  std::int64_t factor = scores.back().ratio;
+  std::int64_t beyond = whole;  // the part of all whose rank is larger, by Kaplan and Meier
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (scores[i].waits) continue;
     const auto at_risk = static_cast<std::int64_t>(scores.size() - i);
     beyond = beyond / at_risk * (at_risk - 1) + beyond % at_risk * (at_risk - 1) / at_risk;
-    if (beyond * 1'000 > whole * (1'000 - level_per_mille)) continue;
-    factor = scores[i].ratio;
-    break;
+    if (beyond * all <= whole * (all - level_per_mille)) return scores[i].rank;
   }
-  return std::clamp(factor, least_factor, most_factor);
+  return scores.back().rank;
 }
 
 Forecast Calibration::corrected(const Forecast& forecast) const {
-  Forecast out = forecast;
-  for (Start& start : out.starts) {
-    start.p50 = stretched(out.made, start.p50, factor_p50_);
-    start.p90 = std::max(start.p50, stretched(out.made, start.p90, factor_p90_));
+  Forecast out;
+  out.made = forecast.made;
+  out.draws = forecast.draws;
+  out.starts.reserve(forecast.starts.size());
+  for (const Start& start : forecast.starts) {
+    const Time p90 = at_rank(rank_p90_, out.made, start.draws);
+    out.starts.push_back({start.task, start.p50, std::max(start.p50, p90), {}});
   }
   return out;
 }

@@ -1,12 +1,15 @@
 // What forecasts have been worth: arrivals that nobody knew of, and lengths that were drawn wrong,
-// show in how much longer than foretold tasks have waited. By that factor later forecasts are
-// stretched: split conformal prediction (Vovk et al. 2005) on a rolling window, with those that
-// wait still as censored observations (Kaplan, Meier 1958).
+// show in where among the draws the real starts come. The rank before which nine of ten came is p90
+// from then on. Beyond the last draw the rank goes on as the factor by which a wait is longer than
+// that one. (Split conformal prediction with a score that grows with the wait, Vovk et al. 2005, on
+// a rolling window; those that wait still are censored observations, Kaplan, Meier 1958.) p50 is
+// left as it is: correcting it made forecasts worse (docs/decisions/0014).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "core/model/state.h"
 #include "simulate/forecast/forecast.h"
@@ -16,33 +19,39 @@ namespace neap::forecast {
 
 class Calibration {
  public:
-  static constexpr std::size_t kept = 512;   // forecasts, of one task at one moment each
-  static constexpr std::size_t enough = 30;  // outcomes before anything is stretched
-  static constexpr std::size_t noted_at_once = 12;
+  static constexpr std::size_t kept = 1'024;  // forecasts, of one task at one moment each
+  static constexpr std::size_t enough = 10;   // outcomes before anything is corrected
+  static constexpr std::size_t noted_at_once = 16;
+  static constexpr Micros between_notes = minutes(30);
+  // As if so many forecasts had been right: a few outcomes of one bad hour do not tell all.
+  static constexpr std::int64_t trusted = 50;
 
   explicit Calibration(std::uint64_t seed) : chance_(seed) {}
 
   // What became of the forecasts noted before, as far as the state knows it.
   void settle(const PoolState& state, Time now);
-  // Notes some of them, drawn evenly, as they were before any correction.
+  // Notes some of them, drawn evenly, as they were before any correction; not more often than every
+  // half an hour, so that what is kept covers waits of days.
   void note(const Forecast& forecast);
+  // Without its draws.
   [[nodiscard]] Forecast corrected(const Forecast& forecast) const;
-  // In thousandths, of waits from the moment of the forecast on; 1000: left as they are.
-  [[nodiscard]] std::int64_t factor_p50() const { return factor_p50_; }
-  [[nodiscard]] std::int64_t factor_p90() const { return factor_p90_; }
+  // In thousandths: up to 1000 a part of the draws, above it a factor on the last one.
+  [[nodiscard]] std::int64_t rank_p90() const { return rank_p90_; }
 
  private:
   struct Noted {
     TaskId task;
-    Time made, p50, p90;
+    Time made;
+    std::vector<Time> draws;
     Time placed = Time::never();
     Time seen;  // it waited until then at least
   };
-  [[nodiscard]] std::int64_t factor(std::int64_t level_per_mille, Time Noted::*foretold) const;
+  [[nodiscard]] std::int64_t rank_at(std::int64_t level_per_mille) const;
 
   trace::Chance chance_;
   std::deque<Noted> noted_;
-  std::int64_t factor_p50_ = 1'000, factor_p90_ = 1'000;
+  Time noted_last_ = Time(-between_notes.value);
+  std::int64_t rank_p90_ = 900;
 };
 
 }  // namespace neap::forecast

@@ -1,24 +1,20 @@
 #include "simulate/forecast/forecast.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace neap::forecast {
-
-namespace {
-
-// The nearest rank: the smallest value that the part p of all does not exceed.
-Time at_percent(const std::vector<Time>& sorted, std::size_t percent) {
-  const std::size_t rank = (sorted.size() * percent + 99) / 100;
-  return sorted[std::max<std::size_t>(rank, 1) - 1];
-}
-
-}  // namespace
 
 const Start* Forecast::of(TaskId task) const {
   const auto found =
       std::lower_bound(starts.begin(), starts.end(), task,
                        [](const Start& start, TaskId id) { return start.task < id; });
   return found == starts.end() || found->task != task ? nullptr : &*found;
+}
+
+Time at_per_mille(const std::vector<Time>& draws, std::int64_t per_mille) {
+  const std::int64_t rank = (static_cast<std::int64_t>(draws.size()) * per_mille + 999) / 1'000;
+  return draws[static_cast<std::size_t>(std::max<std::int64_t>(rank, 1) - 1)];
 }
 
 StartForecast::StartForecast(const PoolState& state, Time now, const History& history,
@@ -53,7 +49,9 @@ Forecast StartForecast::result() const {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     std::vector<Time> sorted = starts_[i];
     std::sort(sorted.begin(), sorted.end());
-    out.starts.push_back({asked_[i], at_percent(sorted, 50), at_percent(sorted, 90)});
+    const Time p50 = at_per_mille(sorted, 500);
+    const Time p90 = at_per_mille(sorted, 900);
+    out.starts.push_back({asked_[i], p50, p90, std::move(sorted)});
   }
   return out;
 }

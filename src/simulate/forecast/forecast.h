@@ -16,7 +16,8 @@ inline constexpr int usual_draws = 50;
 
 struct Start {
   TaskId task;
-  Time p50, p90;  // never: not within the limits of a replay
+  Time p50, p90;            // never: not within the limits of a replay
+  std::vector<Time> draws;  // sorted; left out where nobody corrects them any more
 };
 
 struct Forecast {
@@ -25,6 +26,10 @@ struct Forecast {
   std::vector<Start> starts;  // sorted by task
   [[nodiscard]] const Start* of(TaskId task) const;
 };
+
+// The nearest rank: the smallest of the draws (sorted, not empty) that `per_mille` of them do not
+// exceed.
+[[nodiscard]] Time at_per_mille(const std::vector<Time>& draws, std::int64_t per_mille);
 
 // Draws one after the other, so that who waits for them may stop at any number.
 class StartForecast {
