@@ -149,19 +149,27 @@ class PoolReader {
     guard.duration("lead", spec.lead, seconds(1), hours(1));
     Ppm violations{spec.violations_per_mille * 1'000};
     guard.part("violations", violations);
+    if (violations.value % 1'000 != 0) {
+      guard.refuse("violations", "is no whole number of tenths of a percent");
+    }
     spec.violations_per_mille = static_cast<std::int32_t>(violations.value / 1'000);
     guard.whole("idle_cost", spec.costs.idle, {1, lead_time::highest_cost});
     guard.whole("shortage_cost", spec.costs.shortage, {1, lead_time::highest_cost});
     guard.each("calendar", lead_time::most_promotions, [&](Fields& item) {
       lead_time::Promotion entry;
-      item.parsed("from", entry.from, parse_moment);
-      item.parsed("to", entry.to, parse_moment);
+      for (const char* key : {"from", "to"}) {
+        if (!item.has(key)) item.refuse(key, "is needed: a moment such as 2027-11-11T00:00:00Z");
+      }
+      const bool from = item.parsed("from", entry.from, parse_moment);
+      const bool to = item.parsed("to", entry.to, parse_moment);
       item.whole("gpus", entry.devices, {1, lead_time::most_devices}, Need::required);
-      if (entry.to <= entry.from) item.refuse("to", "is not after `from`");
+      if (from && to && entry.to <= entry.from) item.refuse("to", "is not after `from`");
       item.close();
       spec.calendar.push_back(entry);
     });
-    if (const auto done = check(spec); !done)
+    TideSpec plain = spec;
+    plain.calendar.clear();  // each entry was checked where it stands
+    if (const auto done = check(plain); !done)
       guard.refuse(done.error().context, done.error().message);
     guard.close();
   }

@@ -20,10 +20,18 @@ class EventApplier {
   // ---- the pool and its devices --------------------------------------------------------------
 
   void operator()(const PoolConfigured& e) {
-    const bool same_tide = state_.spec.tide == e.spec.tide;
+    const TideSpec& tide = state_.spec.tide;
+    const bool same_slots = tide.derive == e.spec.tide.derive && tide.slot == e.spec.tide.slot &&
+                            tide.lead == e.spec.tide.lead;
+    const bool same_mode = state_.spec.scale.mode == e.spec.scale.mode;
     state_.spec = e.spec;
     state_.configured = true;
-    if (!same_tide) state_.tide = TideBook();  // what was counted by other rules says nothing
+    if (!same_slots) state_.tide = TideBook();  // what was counted by others says nothing
+    for (ServiceState& service : state_.services) {
+      if (same_mode || service.spec.scale) continue;
+      service.above_since = service.below_since = Time::never();  // of another meaning
+      service.needed_while_low = 0;
+    }
     refresh_tide_timer(state_);
     index_.victims.touch_all();
     index_.placement.reset();  // what devices may give depends on the specification

@@ -116,7 +116,7 @@ bool Decider::reserve(const TaskState& task) {
 
 // Who would hold it up is moved, where that is worth more than it costs.
 void Decider::make_room_for(TaskId id) {
-  if (reclaim_loans(id)) return;
+  if (reclaim_loans(id)) return;  // they are leaving
   const TaskState& task = state_.tasks.at(id);
   if (now_ > state_.plans.at(id).needed_by + look_again && task.reserved < most_made) {
     drop_plan_of(id, "its tenants stay longer than was expected");
@@ -203,22 +203,26 @@ void Decider::lend_room_behind(ShapeId shape) {
   }
 }
 
-// Once all others have left, those to whom the room was lent are asked to give it back. False:
-// others are still there.
+// Once all others have left, those to whom the room was lent are asked to give it back. True while
+// one of them is on its way out, or still in its time; not if others are there, nor if all that
+// are left stay longer than they said and cannot be asked.
 bool Decider::reclaim_loans(TaskId lender) {
   const Plan& plan = state_.plans.at(lender);
   if (plan.lent_to.size() < plan.victims.size()) return false;
   const PreemptSpec& preempt = state_.spec.preempt;
   const Time by = now_ + preempt.checkpoint_interval + preempt.grace;
   const std::vector<TaskId> borrowers = plan.lent_to;
+  bool some_leave = now_ <= needed_at(plan, Time(0)) + look_again;
   for (const TaskId id : borrowers) {
     const TaskState& task = state_.tasks.at(id);
-    if (task.phase != Phase::running) continue;
+    if (task.phase != Phase::running) some_leave = true;
+    if (task.phase != Phase::running || !preempt.enabled) continue;
     const auto offer = cheapest_offer(state_, task, now_, by);
     if (!offer || offer->mode == ReleaseMode::finish || offer->mode == ReleaseMode::kill) continue;
     emit(YieldAsked{id, task.allocation, offer->mode, offer->release_by, StopReason::preempted});
+    some_leave = true;
   }
-  return true;
+  return some_leave;
 }
 
 // What is kept for lighter tasks is given to a heavier one that lacks it.

@@ -146,6 +146,34 @@ TEST(Room, D6_IsLentToWhoCanBeAskedToLeave) {
   EXPECT_TRUE(index_is_current(s.state));
 }
 
+TEST(Room, D6_ABorrowerThatOverrunsDoesNotHoldTheLenderUp) {
+  Script s = kept_pool();
+  ASSERT_TRUE(s.submit(staying("short", minutes(20))));
+  s.started("short");
+  s.exited("two", 0);
+  s.work(minutes(15));
+  EXPECT_EQ(s.where("large"), "waiting yield_pending");
+  EXPECT_EQ(plan_of_large(s).lent_to.size(), 1U);
+  s.work(hours(1));  // it does not end, and cannot be asked
+  const auto plan = s.state.plans.find(s.task("large").id);
+  EXPECT_TRUE(plan == s.state.plans.end() || plan->second.lent_to.empty())
+      << "other room is looked for, as where any tenant stays longer than it said";
+  s.node("n1", "d0", 2);
+  EXPECT_EQ(s.where("large"), "starting n1:0,1");
+}
+
+TEST(Room, D2_NobodyIsAskedToLeaveWhatIsLentWhereThatIsOff) {
+  Script s = kept_pool();
+  ASSERT_TRUE(s.submit(lasting("short", minutes(40))));
+  EXPECT_EQ(s.where("short"), "starting n0:0");
+  s.started("short");
+  s.spec.preempt.enabled = false;
+  s.configure();
+  s.exited("two", 0);
+  s.work(hours(2));
+  EXPECT_EQ(s.where("short"), "running n0:0");
+}
+
 TEST(Room, D6_IsNotLentWhereTheTimeIsTooShortToBeUseful) {
   Script s = kept_pool();
   s.work(minutes(40));

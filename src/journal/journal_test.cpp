@@ -208,11 +208,18 @@ TEST_F(JournalTest, RefusesANewerSchemaAndChangesNothing) {
   tamper("PRAGMA user_version = 7; PRAGMA wal_checkpoint(TRUNCATE)");
   const std::string error = open_error();
   EXPECT_NE(error.find("schema version 7"), std::string::npos) << error;
-  EXPECT_NE(error.find("versions up to 1"), std::string::npos) << error;
+  EXPECT_NE(error.find("versions up to 2"), std::string::npos) << error;
   EXPECT_NE(read_error().find("schema version 7"), std::string::npos);
-  tamper("PRAGMA user_version = 1");
+  tamper("PRAGMA user_version = 2");
   EXPECT_EQ(read_all().size(), 3U);
   EXPECT_EQ(open_error(), "");
+}
+
+TEST_F(JournalTest, RefusesTheSchemaWhoseRecordsItDoesNotRead) {
+  fill(3);
+  tamper("PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE)");
+  EXPECT_NE(open_error().find("schema version 1"), std::string::npos);
+  EXPECT_NE(read_error().find("nothing was changed"), std::string::npos);
 }
 
 TEST_F(JournalTest, RefusesWhatIsNoJournal) {

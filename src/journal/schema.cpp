@@ -53,7 +53,7 @@ CREATE TABLE segment(
   raw           INTEGER NOT NULL);
 INSERT INTO head SELECT 1, r, 0, 0, r FROM (SELECT randomblob(16) AS r);
 PRAGMA application_id = 1852137840;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 COMMIT;
 )sql";
 
@@ -71,6 +71,13 @@ Result<void> check_version(Connection& connection) {
                 "the journal has schema version " + std::to_string(*version) +
                     ", and this neap knows versions up to " + std::to_string(schema_version) +
                     ": start the newer neap that wrote it; nothing was changed",
+                connection.path());
+  }
+  if (*version == 1) {
+    return fail(ErrorCode::conflict,
+                "the journal has schema version 1, whose records this neap does not read: let the "
+                "neap that wrote it finish its tasks, or begin with a new state folder; nothing "
+                "was changed",
                 connection.path());
   }
   if (*version < 1) {

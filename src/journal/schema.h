@@ -9,7 +9,8 @@
 
 namespace neap::journal {
 
-inline constexpr std::int64_t schema_version = 1;
+// Of tables and of what records hold: raised with any change of either.
+inline constexpr std::int64_t schema_version = 2;
 
 struct Head {
   std::uint64_t sequence = 0;  // 0: no record yet

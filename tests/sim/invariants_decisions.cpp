@@ -35,9 +35,10 @@ bool is_lent(const PoolState& state, const TaskState& task) {
       })) {
     return true;
   }
-  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
-    return state.device(slot.device).role == Role::buffer;
-  });
+  return task.releasable &&
+         std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
+           return state.device(slot.device).role == Role::buffer;
+         });
 }
 
 }  // namespace

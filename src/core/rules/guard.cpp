@@ -129,10 +129,10 @@ std::map<std::string, std::string> pool_conditions(const PoolState& state) {
                                 " devices that the guard needs and is leaving them";
   }
   if (const auto learned = hours_learned(state)) {
-    conditions["guard_learning"] =
-        "the guard has learned " + std::to_string(*learned) +
-        " hours of traffic and needs 24: until then devices are lent to tasks alone that can leave "
-        "in time";
+    conditions["guard_learning"] = "the guard has learned " + std::to_string(*learned) +
+                                   " hours of traffic, of a day that it needs: until then devices "
+                                   "are lent to tasks alone that can leave "
+                                   "in time";
   }
   if (usable < state.spec.total_gpus) {
     conditions["devices_missing"] = "the pool file says " + std::to_string(state.spec.total_gpus) +

@@ -59,9 +59,11 @@ Time next_clock(Time t, Micros at) {
   return today > t ? today : today + hours(24);
 }
 
-// In the buffer, or in room that is kept for another.
+// In the buffer, or in room that is kept for another. A buffer that is derived moves over tasks
+// that are not releasable too: theirs is no loan.
 bool on_lendable(const PoolState& state, const TaskState& task) {
-  return is_borrower(state, task.id) ||
+  if (is_borrower(state, task.id)) return true;
+  return task.releasable &&
          std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
            return state.device(slot.device).role == Role::buffer;
          });
