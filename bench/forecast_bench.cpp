@@ -2,9 +2,9 @@
 //
 //   forecast_bench [--seeds FIRST-LAST] [--jobs N] [--copy]
 //
-// Philly-like jobs, declared and not, go through the engine in virtual time. Every two hours a
-// forecast is made for all that wait, from what is known then; later jobs come, of which it knows
-// nothing. Scored are the foretold moments of start against the real ones, of runs that the
+// Philly-like jobs, declared and not, go through the engine in virtual time. Every half an
+// hour a forecast is made for all that wait, from what is known then; later jobs come, of which it
+// knows nothing. Scored are the foretold moments of start against the real ones, of runs that the
 // forecast was not made on. Reference: the median wait of the last 50 tasks of the tier that
 // started, from submission on, and the stricter one that is their 90th percentile for p90.
 //
@@ -34,7 +34,7 @@ using forecast::Forecast;
 using forecast::History;
 using forecast::StartForecast;
 
-constexpr Micros between_forecasts = hours(2);
+constexpr Micros between_forecasts = minutes(30);
 constexpr std::size_t reference_tasks = 50;
 
 // A quantile's loss (Koenker, Bassett 1978), in seconds.
@@ -289,8 +289,8 @@ bool measure_copy() {
 }  // namespace neap
 
 int main(int argc, char** argv) {
-  unsigned long long first = 101, last = 106;  // not those that the forecast was made on
-  std::int64_t jobs = 1'500;
+  unsigned long long first = 201, last = 210;  // not those that the forecast was made on
+  std::int64_t jobs = 700;
   bool copy_alone = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--copy") == 0) copy_alone = true;

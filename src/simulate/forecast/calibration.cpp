@@ -9,10 +9,13 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// Added to waits, foretold and real, so that a foretold wait of nothing has a factor too.
-constexpr Micros slack = minutes(1);
+// Added to waits, foretold and real: of a short wait that took an hour longer, a wait of days
+// learns no factor of six.
+constexpr Micros slack = hours(1);
 constexpr std::int64_t all = 1'000;
-constexpr std::int64_t most_rank = 16'000;
+constexpr std::int64_t most_rank = 1'500;  // more covered nothing more, and cost (0014)
+// Hundred-thousandths.
+constexpr std::int64_t level_step = 50, least_level = 60'000, most_level = 99'500;
 constexpr std::int64_t whole = 1'000'000'000;
 
 // Of a start among the draws: the smallest rank that is not before it.
@@ -55,9 +58,19 @@ void Calibration::settle(const PoolState& state, Time now) {
     } else {
       return true;  // it was cancelled
     }
+    count(noted);
     return false;
   });
-  rank_p90_ = rank_at(900);
+  rank_p90_ = rank_at(level_ / 100);
+}
+
+// Too late is known while it waits, in time only once it has started.
+void Calibration::count(Noted& noted) {
+  const bool waits = noted.placed == Time::never();
+  const bool late = (waits ? noted.seen : noted.placed) > noted.p90;
+  if (noted.counted || (waits && !late)) return;
+  noted.counted = true;
+  level_ = std::clamp(level_ + (late ? 9 * level_step : -level_step), least_level, most_level);
 }
 
 void Calibration::note(const Forecast& forecast) {
@@ -68,7 +81,8 @@ void Calibration::note(const Forecast& forecast) {
   for (std::size_t i = 0; i < std::min(noted_at_once, order.size()); ++i) {
     std::swap(order[i], order[i + chance_.below(order.size() - i)]);
     const Start& start = forecast.starts[order[i]];
-    noted_.push_back({start.task, forecast.made, start.draws, Time::never(), forecast.made});
+    const Time p90 = std::max(start.p50, at_rank(rank_p90_, forecast.made, start.draws));
+    noted_.push_back({start.task, forecast.made, start.draws, p90, Time::never(), forecast.made});
   }
   while (noted_.size() > kept) noted_.pop_front();
 }

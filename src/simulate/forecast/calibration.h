@@ -2,8 +2,11 @@
 // show in where among the draws the real starts come. The rank before which nine of ten came is p90
 // from then on. Beyond the last draw the rank goes on as the factor by which a wait is longer than
 // that one. (Split conformal prediction with a score that grows with the wait, Vovk et al. 2005, on
-// a rolling window; those that wait still are censored observations, Kaplan, Meier 1958.) p50 is
-// left as it is: correcting it made forecasts worse (docs/decisions/0014).
+// a rolling window; those that wait still are censored observations, Kaplan, Meier 1958.) The
+// level of nine in ten is moved itself by each forecast that was shown, up by one that was too
+// short and down by one that was not, until one in ten is: outcomes of one hour resemble each other
+// (adaptive conformal inference, Gibbs, Candès 2021). p50 is left as it is: correcting it made
+// forecasts worse (docs/decisions/0014).
 #pragma once
 
 #include <cstddef>
@@ -43,14 +46,18 @@ class Calibration {
     TaskId task;
     Time made;
     std::vector<Time> draws;
+    Time p90;  // as it was shown
     Time placed = Time::never();
-    Time seen;  // it waited until then at least
+    Time seen;             // it waited until then at least
+    bool counted = false;  // for the level
   };
+  void count(Noted& noted);
   [[nodiscard]] std::int64_t rank_at(std::int64_t level_per_mille) const;
 
   trace::Chance chance_;
   std::deque<Noted> noted_;
   Time noted_last_ = Time(-between_notes.value);
+  std::int64_t level_ = 90'000;  // hundred-thousandths
   std::int64_t rank_p90_ = 900;
 };
 
