@@ -22,24 +22,28 @@ LIMIT_SECONDS = 3600
 
 
 def run(command, **environment):
-    """(status, output) of a command; status None when it cannot be started or does not end."""
+    """(status, output) of a command; status None when it cannot be started or does not end. What
+    it said until then is kept."""
     try:
         done = subprocess.run([str(word) for word in command], cwd=ROOT, text=True,
                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS,
                               env={**os.environ, **environment})
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         return None, str(error)
+    except subprocess.TimeoutExpired as error:
+        said = error.stdout or b""
+        return None, (said if isinstance(said, str) else said.decode(errors="replace")) + str(error)
     return done.returncode, done.stdout
 
 
-def build(targets):
-    """Builds targets of the release build; the end of what the compiler said, or nothing."""
-    if not (BUILD / "build.ninja").exists():
-        status, output = run(["cmake", "--preset", "release", "-B", BUILD])
+def build(targets, preset="release", folder=BUILD):
+    """Builds targets of a build; the end of what the compiler said, or nothing."""
+    if not (folder / "build.ninja").exists():
+        status, output = run(["cmake", "--preset", preset, "-B", folder])
         if status != 0:
             return output[-1000:]
-    status, output = run(["ninja", "-C", BUILD, *targets])
+    status, output = run(["ninja", "-C", folder, *targets])
     return "" if status == 0 else output[-1000:]
 
 
