@@ -43,21 +43,10 @@ int keep_order(Role role, Holder holder) {
   return holder == Holder::training ? 3 : 2;
 }
 
-int lend_order(const PoolState& state, DeviceId id) {
-  const DeviceState& device = state.device(id);
-  const Holder holder = holder_of(state, device);
-  if (holder == Holder::inference) return 0;
-  if (device.role == Role::buffer) return 1;
-  if (holder == Holder::nobody) return 2;
-  const bool all_leave =
-      std::all_of(device.tenants.begin(), device.tenants.end(),
-                  [&](const Tenant& tenant) { return state.tasks.at(tenant.task).releasable; });
-  return all_leave ? 3 : 4;
-}
-
 }  // namespace
 
 Roles assign_roles(const PoolState& state) {
+  std::vector<DeviceId> in_order;  // of nodes
   std::vector<std::vector<DeviceId>> by_order(4);
   for (const NodeId n : spread_nodes(state)) {
     const NodeState& node = state.node(n);
@@ -67,6 +56,7 @@ Roles assign_roles(const PoolState& state) {
       if (device.role == Role::dedicated || !is_usable(state, device)) continue;
       const int order = keep_order(device.role, holder_of(state, device));
       by_order[static_cast<std::size_t>(order)].push_back(id);
+      in_order.push_back(id);
     }
   }
   std::vector<DeviceId> all;
@@ -75,18 +65,22 @@ Roles assign_roles(const PoolState& state) {
   const bool unmet = all.size() < static_cast<std::size_t>(state.spec.inference_guard_min);
   const auto buffer =
       unmet ? 0 : std::min(all.size() - guard, static_cast<std::size_t>(lendable_wanted(state)));
-  if (state.spec.tide.derive) {
-    // The buffer moves often: as few devices as can be change their role, and tasks that cannot
-    // leave keep theirs.
-    std::stable_sort(
-        all.begin() + static_cast<std::ptrdiff_t>(guard), all.end(),
-        [&](DeviceId a, DeviceId b) { return lend_order(state, a) < lend_order(state, b); });
-  }
   Roles roles;
   const auto at = [&](std::size_t n) { return all.begin() + static_cast<std::ptrdiff_t>(n); };
   roles.guard.assign(all.begin(), at(guard));
-  roles.buffer.assign(at(guard), at(guard + buffer));
   std::sort(roles.guard.begin(), roles.guard.end());
+  if (state.spec.tide.derive) {
+    // It moves often. Node after node, whoever holds them: so only its end moves, nodes outside it
+    // stay whole, and inference finds its way into it.
+    for (const DeviceId id : in_order) {
+      if (roles.buffer.size() == buffer) break;
+      if (!std::binary_search(roles.guard.begin(), roles.guard.end(), id)) {
+        roles.buffer.push_back(id);
+      }
+    }
+  } else {
+    roles.buffer.assign(at(guard), at(guard + buffer));
+  }
   std::sort(roles.buffer.begin(), roles.buffer.end());
   return roles;
 }
