@@ -78,7 +78,8 @@ void Calibration::note(const Forecast& forecast) {
   noted_last_ = forecast.made;
   std::vector<std::size_t> order(forecast.starts.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  for (std::size_t i = 0; i < std::min(noted_at_once, order.size()); ++i) {
+  const std::size_t some = std::clamp(order.size() / 2, least_noted, most_noted);
+  for (std::size_t i = 0; i < std::min(some, order.size()); ++i) {
     std::swap(order[i], order[i + chance_.below(order.size() - i)]);
     const Start& start = forecast.starts[order[i]];
     const Time p90 = std::max(start.p50, at_rank(rank_p90_, forecast.made, start.draws));

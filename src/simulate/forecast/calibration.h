@@ -22,9 +22,10 @@ namespace neap::forecast {
 
 class Calibration {
  public:
-  static constexpr std::size_t kept = 1'024;  // forecasts, of one task at one moment each
+  static constexpr std::size_t kept = 2'048;  // forecasts, of one task at one moment each
   static constexpr std::size_t enough = 10;   // outcomes before anything is corrected
-  static constexpr std::size_t noted_at_once = 16;
+  // Half of those that wait, so that long queues count as what they are, within these bounds.
+  static constexpr std::size_t least_noted = 16, most_noted = 256;
   static constexpr Micros between_notes = minutes(30);
   // As if so many forecasts had been right: a few outcomes of one bad hour do not tell all.
   static constexpr std::int64_t trusted = 50;
