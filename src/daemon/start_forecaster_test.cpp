@@ -79,7 +79,7 @@ TEST_F(Starts, F6_WhoWaitsStartsWhenTheOtherEndsAndTheStateIsAsItWas) {
 }
 
 TEST_F(Starts, F6_AnotherOneIsMadeInTimeAndAnOldOneIsNotShown) {
-  open({.every = milliseconds(20), .patience = milliseconds(2'000)});
+  open({.every = milliseconds(20), .patience = milliseconds(8'000)});
   const auto first = forecaster_->wanted();
   ASSERT_NE(first, nullptr);
   now_ = first->made + seconds(61);
@@ -109,11 +109,11 @@ TEST_F(Starts, F6_EndsPromptly) {
 TEST_F(Starts, F6_EndsWhileItDraws) {
   for (int n = 0; n < 40; ++n) script_.node("m" + std::to_string(n), "d0", 8);
   for (int i = 0; i < 2'000; ++i) submit("t" + std::to_string(i));
-  open({.patience = milliseconds(100)});
+  open({.most = milliseconds(600'000), .patience = milliseconds(100)});
   EXPECT_EQ(forecaster_->wanted(), nullptr) << "fifty draws take longer";
   const auto begin = steady_clock::now();
   forecaster_.reset();
-  EXPECT_LT(steady_clock::now() - begin, milliseconds(2'000));
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(10'000));
 }
 
 }  // namespace
