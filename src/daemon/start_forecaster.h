@@ -23,11 +23,11 @@ class StartForecaster {
  public:
   using Look = std::function<void(const PoolState&)>;
   struct Options {
-    std::chrono::milliseconds every{30'000};        // from one beginning to the next
-    std::chrono::milliseconds most{15'000};         // then it makes do with the draws it has
-    std::chrono::milliseconds patience{3'000};      // of who asks, for the first one
+    std::chrono::milliseconds every{30'000};       // from one beginning to the next
+    std::chrono::milliseconds most{15'000};        // then it makes do with the draws it has
+    std::chrono::milliseconds patience{3'000};     // of who asks, for the first one
     std::chrono::milliseconds kept_fresh{60'000};  // after the last question
-    Micros oldest = seconds(60);                    // an older one is not shown
+    Micros oldest = seconds(60);                   // an older one is not shown
   };
 
   // `query` lets a look at the state happen, on the loop's thread, soon or never.
