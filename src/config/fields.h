@@ -25,6 +25,16 @@ struct Reading {
   std::set<std::string>* asked = nullptr;
 };
 
+// All keys that a reader asks for: it is given an empty document. `read` is called with a Reading.
+template <class Read>
+[[nodiscard]] std::set<std::string> keys_asked_by(const Read& read) {
+  std::set<std::string> keys;
+  Problems problems("");
+  Reading reading{problems, &keys};
+  read(reading);
+  return keys;
+}
+
 struct Range {
   std::int64_t min = 0;
   std::int64_t max = 1'000'000;

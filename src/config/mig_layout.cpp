@@ -258,12 +258,7 @@ std::string to_text(const mig::Want& want) {
 }
 
 std::set<std::string> mig_layout_keys() {
-  std::set<std::string> keys;
-  Problems problems("");
-  Reading reading{problems, &keys};
-  const Node nothing;
-  LayoutReader(reading).read(nothing);
-  return keys;
+  return keys_asked_by([](Reading& reading) { LayoutReader(reading).read(Node()); });
 }
 
 }  // namespace neap::config

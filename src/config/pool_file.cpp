@@ -366,12 +366,7 @@ std::vector<NodeSpec> default_simulated_nodes(const PoolSpec& spec) {
 }
 
 std::set<std::string> pool_file_keys() {
-  std::set<std::string> keys;
-  Problems problems("");
-  Reading reading{problems, &keys};
-  const Node nothing;
-  PoolReader(reading).read(nothing);
-  return keys;
+  return keys_asked_by([](Reading& reading) { PoolReader(reading).read(Node()); });
 }
 
 }  // namespace neap::config

@@ -417,12 +417,8 @@ Result<void> fit_to_pool(const PoolSpec& pool, TaskFile& file) {
 }
 
 std::set<std::string> task_file_keys() {
-  std::set<std::string> keys;
-  Problems problems("");
-  Reading reading{problems, &keys};
   const Submitter nobody;
-  TaskReader(reading, nobody).read(Node());
-  return keys;
+  return keys_asked_by([&](Reading& reading) { TaskReader(reading, nobody).read(Node()); });
 }
 
 }  // namespace neap::config

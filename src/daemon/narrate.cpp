@@ -167,6 +167,7 @@ class Narrator {
         (d.for_task.valid() ? " for " + victim_name(d.for_task, d.task) : ""));
   }
   void operator()(const DemandCounted& d) {
+    if (d.slots == 0) return tell_all("the guard begins to learn from the traffic");
     tell_all(d.demand ? "demand of the slot: " + std::to_string(*d.demand) + " devices"
                       : "demand of the slot: not known");
   }
