@@ -173,6 +173,10 @@ class DecisionApplier {
     refresh_tide_timer(state_);
   }
 
+  void operator()(const StageEntered&) {}
+  void operator()(const StageEnded&) {}
+  void operator()(const ServiceRolled&) {}
+
   void operator()(const DeviceExcluded& d) { set_excluded(d.device, true); }
   void operator()(const DeviceReadmitted& d) { set_excluded(d.device, false); }
 

@@ -275,6 +275,12 @@ class EventApplier {
     restart_or_fail(state_, task, "could not be started: " + e.detail);
   }
 
+  // These are refused by check_event() as yet.
+  void operator()(const ServiceReplaced&) {}
+  void operator()(const PipelineSubmitted&) {}
+  void operator()(const PipelineCancelRequested&) {}
+  void operator()(const MetricsRead&) {}
+
   void operator()(const PlacementLearned& e) {
     state_.basis = {state_.basis.version + 1, e.seen, e.kinds, e.table};
   }

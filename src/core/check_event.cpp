@@ -122,6 +122,10 @@ class EventChecker {
     }
     return known_service(e.name);
   }
+  Result<void> operator()(const ServiceReplaced&) const { return not_yet(); }
+  Result<void> operator()(const PipelineSubmitted&) const { return not_yet(); }
+  Result<void> operator()(const PipelineCancelRequested&) const { return not_yet(); }
+  Result<void> operator()(const MetricsRead&) const { return not_yet(); }
   Result<void> operator()(const PauseRequested&) const { return {}; }
   Result<void> operator()(const ResumeRequested&) const { return {}; }
   Result<void> operator()(const TimerFired&) const { return {}; }
@@ -156,6 +160,9 @@ class EventChecker {
 
  private:
   static void ignore(TaskId /*task*/) {}
+  static Result<void> not_yet() {
+    return refuse(ErrorCode::unavailable, "this pool takes no pipelines yet");
+  }
 
   [[nodiscard]] Result<TaskId> live(AllocationId allocation) const {
     const auto found = state_.index->allocations.find(allocation);

@@ -128,6 +128,7 @@ void apply_unblock(PoolState& state, const Unblock& unblock, Time now) {
     case Unblock::Kind::in_time:
       step(state, std::max(now, unblock.at), TimerFired{}, ignored);
       break;
+    case Unblock::Kind::stages:
     case Unblock::Kind::unknown:
       break;
   }
@@ -191,6 +192,8 @@ std::string to_text(const PoolState& state, const Unblock& unblock) {
     case Unblock::Kind::add_devices:
       return "it starts with " + std::to_string(unblock.devices) + " more " + unblock.model +
              (unblock.devices == 1 ? " device" : " devices on one node");
+    case Unblock::Kind::stages:
+      return "it enters when the stages before it are done and its conditions hold";
     case Unblock::Kind::unknown:
       break;
   }

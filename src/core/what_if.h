@@ -16,6 +16,7 @@ struct Unblock {
     resume_pool,  // `neap resume`
     end_tasks,    // these tasks end, finish or are cancelled
     add_devices,  // so many more devices of a model on one node
+    stages,       // the stages of its pipeline that come before it are done
   };
   Kind kind = Kind::unknown;
   Time at = Time::never();

@@ -119,6 +119,25 @@ class Narrator {
         std::to_string(e.kinds.size()) + " kinds");
   }
 
+  void operator()(const ServiceReplaced& e) {
+    service(e.spec.name);
+    say("a new version submitted by " + e.by);
+  }
+  void operator()(const PipelineSubmitted& e) {
+    owned(e.spec.name, e.spec.owner.uid);
+    say("pipeline of " + std::to_string(e.spec.stages.size()) + " stages submitted by " +
+        e.spec.owner.user);
+  }
+  void operator()(const PipelineCancelRequested& e) {
+    pipeline(find_pipeline(state_, e.name));
+    say("cancel asked by " + e.by);
+  }
+  void operator()(const MetricsRead& e) {
+    stage(e.pipeline, e.stage);
+    say(e.fault.empty() ? std::to_string(e.values.size()) + " metrics read"
+                        : "no metrics: " + e.fault);
+  }
+
   void operator()(const TaskAdmitted& d) {
     task(d.task);
     say(d.dedicated    ? "admitted to the dedicated partition"
@@ -214,6 +233,20 @@ class Narrator {
     tell_all(std::to_string(d.guard.size()) + " guard and " + std::to_string(d.buffer.size()) +
              " buffer devices");
   }
+  void operator()(const StageEntered& d) {
+    stage(d.pipeline, d.stage);
+    say("entered: the stages before it are done");
+  }
+  void operator()(const StageEnded& d) {
+    stage(d.pipeline, d.stage);
+    say(std::string(name_of(d.outcome)) + (d.why.empty() ? "" : ": " + d.why));
+  }
+  void operator()(const ServiceRolled& d) {
+    const ServiceSpec& spec = state_.service(d.service).spec;
+    owned(spec.name, spec.owner.uid);
+    say(d.outcome == RollOutcome::done ? "the new version has taken over"
+                                       : "the new version is given up: " + d.why);
+  }
   void operator()(const DeviceExcluded& d) {
     device(d.device);
     tell_all("left out of the pool: " + std::to_string(d.foreign.value) +
@@ -289,6 +322,18 @@ class Narrator {
     const TaskState* b = state_.tasks.find(for_task);
     const bool same = a != nullptr && b != nullptr && a->spec.owner.uid == b->spec.owner.uid;
     return same ? name(victim) : "another user's task";
+  }
+  void pipeline(const PipelineState* pipeline) {
+    if (pipeline != nullptr) owned(pipeline->name, pipeline->owner.uid);
+  }
+  // Of a task its task, so that it is in its trail.
+  void stage(PipelineId id, std::int32_t number) {
+    const PipelineState* of = find_pipeline(state_, id);
+    if (of == nullptr) return;
+    const StageState& stage = of->stages[static_cast<std::size_t>(number)];
+    pipeline(of);
+    out_.subject = of->name + "." + stage.name;
+    if (stage.task.valid()) out_.task = stage.task;
   }
   void device(DeviceId id) {
     const DeviceState& d = state_.device(id);

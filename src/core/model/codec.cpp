@@ -20,7 +20,9 @@ constexpr std::array event_names{"PoolConfigured",      "NodeJoined",
                                  "RequestsServed",      "CheckpointDurable",
                                  "YieldAcknowledged",   "ContractBroken",
                                  "TaskExited",          "StartFailed",
-                                 "PlacementLearned"};
+                                 "PlacementLearned",    "ServiceReplaced",
+                                 "PipelineSubmitted",   "PipelineCancelRequested",
+                                 "MetricsRead"};
 static_assert(event_names.size() == std::variant_size_v<Event>);
 
 constexpr std::array decision_names{"TaskAdmitted",
@@ -45,7 +47,10 @@ constexpr std::array decision_names{"TaskAdmitted",
                                     "RoomReserved",
                                     "MovePlanned",
                                     "LookScheduled",
-                                    "DemandCounted"};
+                                    "DemandCounted",
+                                    "StageEntered",
+                                    "StageEnded",
+                                    "ServiceRolled"};
 static_assert(decision_names.size() == std::variant_size_v<Decision>);
 
 template <class Variant>

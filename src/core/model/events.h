@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/model/demand.h"
+#include "core/model/pipeline.h"
 #include "core/model/spec.h"
 #include "core/model/units.h"
 
@@ -79,6 +80,28 @@ struct ServiceScaled {
 struct ServiceMeasured {
   std::string name;
   std::optional<std::int64_t> in_use;
+  std::optional<std::int64_t> queued = std::nullopt;    // of those in use, they wait
+  std::optional<std::int64_t> ended = std::nullopt;     // since the sample before, refused too
+  std::optional<Micros> first_byte_p95 = std::nullopt;  // of those that ended lately
+};
+// A new version of a live service: its replicas are replaced one by one (C4).
+struct ServiceReplaced {
+  ServiceSpec spec;
+  std::string by;
+};
+struct PipelineSubmitted {
+  PipelineSpec spec;
+};
+struct PipelineCancelRequested {
+  std::string name;
+  std::string by;
+};
+// What a stage that has finished wrote down about its result, or why that says nothing.
+struct MetricsRead {
+  PipelineId pipeline;
+  std::int32_t stage = 0;
+  std::vector<Metric> values;
+  std::string fault;
 };
 struct PauseRequested {
   std::string by;
@@ -161,7 +184,8 @@ using Event =
                  ServiceRemoveRequested, ServiceScaled, ServiceMeasured, PauseRequested,
                  ResumeRequested, TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy,
                  ContractGreeting, StepsReported, RequestsServed, CheckpointDurable,
-                 YieldAcknowledged, ContractBroken, TaskExited, StartFailed, PlacementLearned>;
+                 YieldAcknowledged, ContractBroken, TaskExited, StartFailed, PlacementLearned,
+                 ServiceReplaced, PipelineSubmitted, PipelineCancelRequested, MetricsRead>;
 
 // ---- decisions -----------------------------------------------------------------------------
 
@@ -184,7 +208,8 @@ enum class StopReason : std::uint8_t {
   device_failed,
   unhealthy,
   admission_revoked,
-  moved  // to go on elsewhere: room is made for others
+  moved,    // to go on elsewhere: room is made for others
+  replaced  // a replica of another version of its service is there
 };
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.
@@ -206,6 +231,7 @@ enum class WaitCode : std::uint8_t {
   apart,           // would fit, were it not for members of its group
   excluded,        // would fit on nodes that it excludes
   cell,            // would fit, not within one such cell
+  stage,           // a stage of its pipeline comes before it
 };
 
 struct Victim {
@@ -341,12 +367,34 @@ struct DemandCounted {
   std::int64_t slots = 0;
 };
 
+// Those before the stage are done and its conditions hold: its task is in the queue, or its service
+// is submitted, as a new version where one of that name lives.
+struct StageEntered {
+  PipelineId pipeline;
+  std::int32_t stage = 0;
+};
+struct StageEnded {
+  PipelineId pipeline;
+  std::int32_t stage = 0;
+  StagePhase outcome{};
+  std::string why;
+};
+// The new version of a service has taken over; or it did not become healthy, and the version before
+// it goes on.
+enum class RollOutcome : std::uint8_t { done, rolled_back };
+struct ServiceRolled {
+  ServiceId service;
+  RollOutcome outcome{};
+  std::string why;
+};
+
 using Decision =
     std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
                  YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked, BackoffEnded,
                  ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
                  WaitReasonChanged, ConditionChanged, PreemptRetryScheduled, RoomReserved,
-                 MovePlanned, LookScheduled, DemandCounted>;
+                 MovePlanned, LookScheduled, DemandCounted, StageEntered, StageEnded,
+                 ServiceRolled>;
 
 // ---- actions -------------------------------------------------------------------------------
 
@@ -363,6 +411,7 @@ struct StartTask {
   std::vector<Slot> slots;
   std::string node;
   std::string restore_from;  // newest durable checkpoint, may be empty
+  Artifacts artifacts;
 };
 // After a restart: this ran. A backend that finds nothing of it reports TaskExited.
 struct AdoptTask {

@@ -172,7 +172,7 @@ void refresh_queue(PoolState& state, const TaskState& task) {
   auto& queue = index.waiting[task.shape.value];
   const QueueKey key = queue_key(task);
   const bool could_start = task.phase == Phase::waiting && task.not_before <= state.now &&
-                           !state.plans.contains(task.id);
+                           !state.plans.contains(task.id) && !task.awaits_stages;
   if (could_start) {
     if (queue.insert(key).second) index.agenda.shapes.insert(task.shape.value);
     index.waiters.emplace(task.tier, key);
@@ -332,6 +332,9 @@ void rebuild_names_and_queues(PoolState& state) {
   for (const ServiceState& service : state.services) {
     if (!service.removed) index.service_names[service.spec.name] = service.id;
     index.agenda.services.insert(service.id.value);
+  }
+  for (const PipelineState& pipeline : state.pipelines) {
+    if (pipeline.ended == Time::never()) index.agenda.pipelines.insert(pipeline.id);
   }
   state.tasks.for_each([&](const TaskState& task) {
     if (has_ended(task.phase)) {

@@ -107,10 +107,11 @@ struct PoolIndex {
   // What changed since decide() last looked. Everything is marked after a rebuild.
   struct Agenda {
     IdSet shapes, services;
-    std::set<TaskId> admit;      // submitted, not judged yet
-    std::set<TaskId> plans;      // a victim left, or a claimed device changed
-    std::set<TaskId> attention;  // asked to stop, unhealthy, or reached a boundary
-    std::set<DeviceId> devices;  // foreign memory or health changed
+    std::set<TaskId> admit;          // submitted, not judged yet
+    std::set<TaskId> plans;          // a victim left, or a claimed device changed
+    std::set<TaskId> attention;      // asked to stop, unhealthy, or reached a boundary
+    std::set<DeviceId> devices;      // foreign memory or health changed
+    std::set<PipelineId> pipelines;  // a stage's task or service changed
     bool roles = false, guard = false;
   } agenda;
 };

@@ -39,6 +39,7 @@ struct PreemptSpec {
   Micros wait_min = minutes(10);                // of the wait, after all compensation
   std::int32_t rounds = 2;                      // A-evicts-B rounds within one checkpoint interval
   std::int32_t missed_checkpoints = 3;          // then admission is revoked (D12)
+  Micros chain_protect = hours(24);             // a pipeline that has begun is one group (D9)
 };
 
 // Replica scaling (SPEC D5, S13). Ppm of the capacity of the ready replicas in use.
@@ -54,6 +55,10 @@ struct ScaleSpec {
   Micros stale_after = seconds(30);  // a longer gap between samples is "unknown"
   Ppm headroom{50'000};              // tidal: above the demand of now
   Micros dwell = minutes(30);        // tidal: so long fewer must do before one goes
+  // Of those the gateway tells: requests that wait for a replica, for each that is ready, and the
+  // p95 of the time to the first byte; without a bound of its own the service's objective.
+  std::int32_t queue_above = 0;
+  std::optional<Micros> first_byte_above;
 };
 
 // Room kept for a task that others pass (docs/decisions/0011).
@@ -170,6 +175,17 @@ struct Owner {
   std::string user;
 };
 
+// Directories through which the stages of a pipeline hand on what they made, below that of all
+// artefacts. Set by the pool.
+struct StageInput {
+  std::string stage;
+  std::string directory;
+};
+struct Artifacts {
+  std::string own;  // empty: it makes none
+  std::vector<StageInput> inputs;
+};
+
 struct TaskSpec {
   std::string name;
   std::string team;
@@ -185,6 +201,7 @@ struct TaskSpec {
   std::string baseline;
   Owner owner;
   std::string launch;  // for the backend alone: JSON with command, environment, directories
+  Artifacts artifacts;
 };
 
 struct ServiceSpec {
@@ -202,6 +219,7 @@ struct ServiceSpec {
   std::string baseline;
   Owner owner;
   std::string launch;
+  Artifacts artifacts;
 };
 
 }  // namespace neap

@@ -35,6 +35,8 @@ PoolState::PoolState(const PoolState& other)
       demand(other.demand),
       basis(other.basis),
       tide(other.tide),
+      pipelines(other.pipelines),
+      next_pipeline(other.next_pipeline),
       guard_retry_at(other.guard_retry_at),
       room_look_at(other.room_look_at),
       consolidation_look_at(other.consolidation_look_at),
@@ -158,6 +160,20 @@ std::optional<ServiceId> find_live_service(const PoolState& state, std::string_v
   return found->second;
 }
 
+const PipelineState* find_pipeline(const PoolState& state, std::string_view name) {
+  for (auto at = state.pipelines.rbegin(); at != state.pipelines.rend(); ++at) {
+    if (at->name == name) return &*at;
+  }
+  return nullptr;
+}
+
+const PipelineState* find_pipeline(const PoolState& state, PipelineId id) {
+  const auto found =
+      std::lower_bound(state.pipelines.begin(), state.pipelines.end(), id,
+                       [](const PipelineState& pipeline, PipelineId i) { return pipeline.id < i; });
+  return found != state.pipelines.end() && found->id == id ? &*found : nullptr;
+}
+
 std::optional<Micros> remaining_work(const TaskState& task, Time now) {
   if (!task.spec.work) return std::nullopt;
   Micros spent = task.done;
@@ -182,23 +198,11 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(WaitCode code) {
-  constexpr std::array<std::string_view, 17> names{"none",
-                                                   "not_considered",
-                                                   "no_such_device",
-                                                   "compute",
-                                                   "memory",
-                                                   "whole_devices",
-                                                   "fragmented",
-                                                   "guard",
-                                                   "buffer",
-                                                   "yield_pending",
-                                                   "paused",
-                                                   "backoff",
-                                                   "dedicated_full",
-                                                   "host",
-                                                   "apart",
-                                                   "excluded",
-                                                   "cell"};
+  constexpr std::array<std::string_view, 18> names{
+      "none",          "not_considered", "no_such_device", "compute", "memory",
+      "whole_devices", "fragmented",     "guard",          "buffer",  "yield_pending",
+      "paused",        "backoff",        "dedicated_full", "host",    "apart",
+      "excluded",      "cell",           "stage"};
   return names[static_cast<std::size_t>(code)];
 }
 
@@ -208,11 +212,11 @@ std::string_view name_of(ReleaseMode mode) {
 }
 
 std::string_view name_of(StopReason reason) {
-  constexpr std::array<std::string_view, 10> names{
+  constexpr std::array<std::string_view, 11> names{
       "none",          "cancelled",      "scaled_down",
       "preempted",     "guard_restored", "contract_breach",
       "device_failed", "unhealthy",      "admission_revoked",
-      "moved"};
+      "moved",         "replaced"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -224,6 +228,12 @@ std::string_view name_of(Role role) {
 std::string_view name_of(Purpose purpose) {
   constexpr std::array<std::string_view, 3> names{"inference", "interactive", "batch"};
   return names[static_cast<std::size_t>(purpose)];
+}
+
+std::string_view name_of(StagePhase phase) {
+  constexpr std::array<std::string_view, 6> names{"waiting", "running", "reading",
+                                                  "done",    "failed",  "stopped"};
+  return names[static_cast<std::size_t>(phase)];
 }
 
 bool learning_is_due(const PoolState& state) {
@@ -243,7 +253,8 @@ void visit_scalars(Visitor& visitor, State& self){
     NEAP_ROW(spec, configured, now, sequence, nodes, devices, domains,
              racks) NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
         NEAP_ROW(next_allocation, demand, basis, tide, guard_retry_at)
-            NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)}
+            NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)
+                NEAP_ROW(pipelines, next_pipeline)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

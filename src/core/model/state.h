@@ -105,6 +105,7 @@ enum class Phase : std::uint8_t {
 [[nodiscard]] std::string_view name_of(StopReason reason);
 [[nodiscard]] std::string_view name_of(Role role);
 [[nodiscard]] std::string_view name_of(Purpose purpose);
+[[nodiscard]] std::string_view name_of(StagePhase phase);
 
 // A request with all that decides where and when it may run, interned: tasks of one shape wait
 // for the same thing, so one failed search speaks for them all.
@@ -123,7 +124,11 @@ struct TaskState {
   TierId tier;
   Purpose purpose{};
   ShapeId shape;
-  ServiceId service;  // of a replica
+  ServiceId service;          // of a replica
+  std::uint32_t version = 0;  // of its service
+  PipelineId pipeline;        // of which it is a stage
+  std::int32_t stage = 0;
+  bool awaits_stages = false;  // that come before it
   bool dedicated = false, releasable = false;
   Phase phase = Phase::waiting;
   Time submitted, phase_since;
@@ -167,6 +172,18 @@ struct TaskState {
   std::string detail;  // why it was refused or failed
 };
 
+// Replicas of another version than the service's are replaced, one at a time: a new one beside the
+// old ones first, and when it is healthy one of those leaves.
+enum class RollPhase : std::uint8_t { forward, back };
+struct Roll {
+  ServiceSpec before;
+  std::uint32_t from = 0;  // its version
+  Time begun;
+  std::int32_t wanted = 0;  // replicas, one more for a while
+  RollPhase phase{};
+  std::string fault;  // why the new version is given up
+};
+
 struct ServiceState {
   ServiceId id;
   ServiceSpec spec;
@@ -181,6 +198,15 @@ struct ServiceState {
   DayCurve curve;                         // where replicas follow the tide
   std::optional<std::int64_t> slot_peak;  // demand in the slot that is open, in devices
   std::int32_t needed_while_low = 0;      // the most replicas needed since below_since
+  // Signals beside the use. Once one was told, not knowing it is not knowing the load.
+  std::optional<std::int64_t> queued;
+  std::optional<Micros> first_byte;
+  bool queue_told = false, first_byte_told = false;
+  Time idle_since = Time::never();  // it serves, and nobody asks
+  bool wake = false;                // somebody asked, and nothing served
+  std::uint32_t version = 0, newest_version = 0;
+  std::optional<Roll> roll;
+  std::string rolled_back;  // why the last new version was given up
 };
 
 // preemption: others were asked to leave. reservation: others leave when they end, or are moved.
@@ -283,6 +309,8 @@ struct PoolState {
   DemandBook demand;
   PlacementBasis basis;
   TideBook tide;
+  std::vector<PipelineState> pipelines;  // sorted; of those that ended the newest
+  std::uint32_t next_pipeline = 0;
   Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
   Time room_look_at, consolidation_look_at;  // nothing is looked at before
   std::vector<Time> newest_placed;           // by tier: the latest submission of those placed
@@ -312,6 +340,9 @@ struct PoolState {
 [[nodiscard]] std::optional<TaskId> find_live_task(const PoolState& state, std::string_view name);
 [[nodiscard]] std::optional<ServiceId> find_live_service(const PoolState& state,
                                                          std::string_view name);
+// The newest pipeline of this name, ended or not; and by id. nullptr: there is none.
+[[nodiscard]] const PipelineState* find_pipeline(const PoolState& state, std::string_view name);
+[[nodiscard]] const PipelineState* find_pipeline(const PoolState& state, PipelineId id);
 
 // Remaining work W of a task that runs or waits; nothing when it is not known, or when the task
 // has run for longer than was declared: then the declaration says nothing any more.
@@ -342,10 +373,22 @@ NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_sav
 NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
 NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due)
+NEAP_ROW(version, pipeline, stage, awaits_stages)
 NEAP_FIELDS_END
+NEAP_FIELDS(Roll, before, from, begun, wanted, phase, fault)
 NEAP_FIELDS_BEGIN(ServiceState)
 NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
 NEAP_ROW(below_since, in_use, failures, curve, slot_peak, needed_while_low)
+NEAP_ROW(queued, first_byte, queue_told, first_byte_told, idle_since, wake)
+NEAP_ROW(version, newest_version, roll, rolled_back)
+NEAP_FIELDS_END
+NEAP_FIELDS_BEGIN(StageState)
+NEAP_ROW(name, after, when, task, deploys, service, phase, since)
+NEAP_ROW(detail, metrics, fault)
+NEAP_FIELDS_END
+NEAP_FIELDS_BEGIN(PipelineState)
+NEAP_ROW(id, name, team, owner, submitted, begun, ended, group)
+NEAP_ROW(stages)
 NEAP_FIELDS_END
 NEAP_FIELDS(Plan, task, slots, victims, made, needed_by, kind, for_task, lent_to)
 NEAP_FIELDS(Arrivals, devices, tasks)

@@ -79,6 +79,7 @@ using RackId = Id<struct RackIdTag>;
 using ModelId = Id<struct ModelIdTag, std::uint16_t>;  // device model, such as A100-80G
 using TaskId = Id<struct TaskIdTag>;                   // grows with submission, never used again
 using ServiceId = Id<struct ServiceIdTag>;
+using PipelineId = Id<struct PipelineIdTag>;  // grows with submission, never used again
 using TeamId = Id<struct TeamIdTag, std::uint16_t>;
 using TierId = Id<struct TierIdTag, std::uint8_t>;  // 0 = the heaviest tier
 using ShapeId = Id<struct ShapeIdTag>;              // interned request, see requests.h
