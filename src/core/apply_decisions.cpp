@@ -68,7 +68,17 @@ class DecisionApplier {
   }
 
   void operator()(const LookScheduled& d) {
-    (d.look == Look::room ? state_.room_look_at : state_.consolidation_look_at) = d.at;
+    switch (d.look) {
+      case Look::room:
+        state_.room_look_at = d.at;
+        break;
+      case Look::consolidation:
+        state_.consolidation_look_at = d.at;
+        break;
+      case Look::growth:
+        state_.growth_look_at = d.at;
+        break;
+    }
     refresh_look(state_, d.look);
   }
 

@@ -208,8 +208,9 @@ enum class StopReason : std::uint8_t {
   device_failed,
   unhealthy,
   admission_revoked,
-  moved,    // to go on elsewhere: room is made for others
-  replaced  // a replica of another version of its service is there
+  moved,     // to go on elsewhere: room is made for others
+  replaced,  // a replica of another version of its service is there
+  resized    // to go on with fewer devices, or with more
 };
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.
@@ -232,6 +233,7 @@ enum class WaitCode : std::uint8_t {
   excluded,        // would fit on nodes that it excludes
   cell,            // would fit, not within one such cell
   stage,           // a stage of its pipeline comes before it
+  team_limit,      // its team, or one above it, would have more than its limit
 };
 
 struct Victim {
@@ -346,15 +348,17 @@ struct RoomReserved {
   Time expected;                // when they will have left
 };
 // `task` runs, and is to go on at `slots`, claimed for it: it is asked to yield next. Room is made
-// for `for_task`, or for whoever comes.
+// for `for_task`, or for whoever comes. With another number of devices than it has it is resized
+// (Request::least): with fewer on some of its own, so that others get the rest, or with more.
 struct MovePlanned {
   TaskId task;
   std::vector<Slot> slots;
   TaskId for_task;
   Time expected;
 };
-// Nothing is looked at again before `at`: who needs room kept, or what could be consolidated.
-enum class Look : std::uint8_t { room, consolidation };
+// Nothing is looked at again before `at`: who needs room kept, what could be consolidated, or who
+// could have more devices.
+enum class Look : std::uint8_t { room, consolidation, growth };
 struct LookScheduled {
   Look look{};
   Time at;

@@ -398,6 +398,7 @@ void rebuild_index(PoolState& state) {
   }
   refresh_look(state, Look::room);
   refresh_look(state, Look::consolidation);
+  refresh_look(state, Look::growth);
   refresh_tide_timer(state);
   index.victims.touch_all();
   index.agenda.guard = true;  // roles were assigned with the record that called for it

@@ -23,6 +23,7 @@
 namespace neap {
 
 class PlacementIndex;  // core/rules/place/placement_index.h
+class TeamIndex;       // core/model/team_index.h
 
 inline constexpr std::size_t role_count = 4;
 // The sets of roles that a search may span (rules/place.h), as masks of 1 << role.
@@ -86,7 +87,9 @@ struct PoolIndex {
       waiting;  // by shape: those that could start now if there were room
   IdSet waiting_shapes;
   std::set<std::tuple<TierId, QueueKey>> waiters;  // all of them
-  std::set<TaskId> reserved, moving;               // tasks with a plan of that kind
+  std::set<TaskId> reserved, moving;               // tasks with a plan of that kind; or resize
+  std::set<TaskId> shrunk;                         // running with fewer devices than they ask for
+  std::shared_ptr<TeamIndex> teams;  // what each team has; none where the pool has no teams
   std::set<TimerKey> timers;
   std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape

@@ -75,8 +75,22 @@ void refresh_plan_timer(PoolState& state, const Plan& plan) {
             waits_for_an_end ? plan.needed_by : Time::never());
 }
 
+namespace {
+Time look_at(const PoolState& state, Look look) {
+  switch (look) {
+    case Look::room:
+      return state.room_look_at;
+    case Look::consolidation:
+      return state.consolidation_look_at;
+    case Look::growth:
+      break;
+  }
+  return state.growth_look_at;
+}
+}  // namespace
+
 void refresh_look(PoolState& state, Look look) {
-  const Time at = look == Look::room ? state.room_look_at : state.consolidation_look_at;
+  const Time at = look_at(state, look);
   set_timer(state, TimerKind::look, static_cast<std::uint32_t>(look),
             at > state.now ? at : Time::never());
 }

@@ -82,6 +82,22 @@ struct PrefilterSpec {  // SPEC A2
   Micros back_after = minutes(5);
 };
 
+// Who pays, and what is theirs (D6): devices that a team gets when it asks, and may have at most.
+struct TeamSpec {
+  std::string name;
+  std::string parent;                 // empty: the pool
+  std::int32_t guarantee = 0;         // devices, with those of its children
+  std::optional<std::int32_t> limit;  // likewise; none: whatever is free
+  std::int32_t weight = 1;            // of its share beside its siblings'
+  bool operator==(const TeamSpec&) const = default;
+};
+
+// Tasks that run with a range of devices (Request::least).
+struct ResizeSpec {
+  bool enabled = true;
+  Micros dwell = minutes(30);  // it runs so long with a number of devices before it gets more
+};
+
 struct PoolSpec {
   std::string name = "default";
   std::int32_t total_gpus = 0;  // 0 = whatever is found
@@ -98,6 +114,8 @@ struct PoolSpec {
   MiB share_min_memory{0};      // A7: smaller devices are not shared
   MiB device_reserve{0};        // kept free on each device beside the quotas (C1)
   std::int32_t max_restarts = 3;
+  std::vector<TeamSpec> teams;  // sorted by name; empty: teams play no part
+  ResizeSpec resize;
 };
 
 // Parts of the machine room, from small to large (D7). A pair is two devices or more with a fast
@@ -135,6 +153,7 @@ struct Nearness {
 // What one task asks of devices, and of the nodes that carry them.
 struct Request {
   std::int32_t count = 1;           // devices; more than a node holds makes it span nodes
+  std::int32_t least = 0;           // it runs with fewer, down to so many; 0: with all or not
   MilliGpu share = whole_device;    // of each device, 1..1000
   MiB memory{0};                    // of each device; 0 with a whole share = all of it
   std::vector<std::string> models;  // allowed device models, sorted; empty = any

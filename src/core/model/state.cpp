@@ -198,11 +198,11 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(WaitCode code) {
-  constexpr std::array<std::string_view, 18> names{
-      "none",          "not_considered", "no_such_device", "compute", "memory",
-      "whole_devices", "fragmented",     "guard",          "buffer",  "yield_pending",
-      "paused",        "backoff",        "dedicated_full", "host",    "apart",
-      "excluded",      "cell",           "stage"};
+  constexpr std::array<std::string_view, 19> names{
+      "none",          "not_considered", "no_such_device", "compute",   "memory",
+      "whole_devices", "fragmented",     "guard",          "buffer",    "yield_pending",
+      "paused",        "backoff",        "dedicated_full", "host",      "apart",
+      "excluded",      "cell",           "stage",          "team_limit"};
   return names[static_cast<std::size_t>(code)];
 }
 
@@ -212,11 +212,11 @@ std::string_view name_of(ReleaseMode mode) {
 }
 
 std::string_view name_of(StopReason reason) {
-  constexpr std::array<std::string_view, 11> names{
+  constexpr std::array<std::string_view, 12> names{
       "none",          "cancelled",      "scaled_down",
       "preempted",     "guard_restored", "contract_breach",
       "device_failed", "unhealthy",      "admission_revoked",
-      "moved",         "replaced"};
+      "moved",         "replaced",       "resized"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -254,7 +254,7 @@ void visit_scalars(Visitor& visitor, State& self){
              racks) NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
         NEAP_ROW(next_allocation, demand, basis, tide, guard_retry_at)
             NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)
-                NEAP_ROW(pipelines, next_pipeline)}
+                NEAP_ROW(pipelines, next_pipeline) NEAP_ROW(growth_look_at)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

@@ -115,6 +115,7 @@ struct Shape {
   Purpose purpose{};
   bool dedicated = false;
   bool releasable = false;  // may be placed on lendable (buffer) devices
+  std::string team;         // empty where the pool has no teams
   bool operator==(const Shape&) const = default;
 };
 
@@ -161,6 +162,7 @@ struct TaskState {
   std::int32_t preemptions_today = 0;
   std::int64_t preemption_day = 0;
   std::int32_t restarts = 0;  // after failures, in a row
+  std::int32_t resizes = 0;   // times it went on with another number of devices
   ReleaseMode yield_mode{};
   Time yield_by;  // p95 of its release; the grace follows
   Time kill_at = Time::never();
@@ -210,8 +212,9 @@ struct ServiceState {
 };
 
 // preemption: others were asked to leave. reservation: others leave when they end, or are moved.
-// move: the task itself runs, and goes on here once it has yielded where it is.
-enum class PlanKind : std::uint8_t { preemption, reservation, move };
+// move: the task itself runs, and goes on here once it has yielded where it is. resize: the same,
+// with fewer devices or more; its own, which it takes along, count as left by itself.
+enum class PlanKind : std::uint8_t { preemption, reservation, move, resize };
 
 // Devices claimed for a task, and who is to leave them.
 struct Plan {
@@ -312,10 +315,10 @@ struct PoolState {
   std::vector<PipelineState> pipelines;  // sorted; of those that ended the newest
   std::uint32_t next_pipeline = 0;
   Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
-  Time room_look_at, consolidation_look_at;  // nothing is looked at before
-  std::vector<Time> newest_placed;           // by tier: the latest submission of those placed
-  std::vector<Arrivals> arrivals;            // sorted by devices
-  std::int64_t arrivals_hour = 0;            // of the epoch, up to which it is kept
+  Time room_look_at, consolidation_look_at, growth_look_at;  // nothing is looked at before
+  std::vector<Time> newest_placed;  // by tier: the latest submission of those placed
+  std::vector<Arrivals> arrivals;   // sorted by devices
+  std::int64_t arrivals_hour = 0;   // of the epoch, up to which it is kept
 
   std::unique_ptr<PoolIndex> index;
 
@@ -364,7 +367,7 @@ NEAP_ROW(name, domain, rack, cpu_milli, memory, up, reachable)
 NEAP_ROW(first, count)
 NEAP_FIELDS_END
 NEAP_FIELDS(ModelState, name, memory, per_node)
-NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable)
+NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable, team)
 NEAP_FIELDS_BEGIN(TaskState)
 NEAP_ROW(id, spec, tier, purpose, shape, service, dedicated, releasable)
 NEAP_ROW(phase, submitted, phase_since, not_before, allocation, slots, placed_at, started_at)
@@ -373,7 +376,7 @@ NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_sav
 NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
 NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due)
-NEAP_ROW(version, pipeline, stage, awaits_stages)
+NEAP_ROW(version, pipeline, stage, awaits_stages, resizes)
 NEAP_FIELDS_END
 NEAP_FIELDS(Roll, before, from, begun, wanted, phase, fault)
 NEAP_FIELDS_BEGIN(ServiceState)

@@ -25,12 +25,16 @@ enum class Killing : std::uint8_t { never, break_glass };
 // paid once, so each node may count no more than its part.
 enum class Spread : std::uint8_t { one_node, many_nodes };
 
+// From whom a demand may take: from lighter tiers, or for a guarantee from its own tier as well.
+enum class Taking : std::uint8_t { lighter, equal };
+
 // Demands that share their bounds.
 struct DemandClass {
   Shape shape;     // request.count: devices of one node
   Micros horizon;  // victims that release within it count
   Killing killing{};
   Spread spread{};
+  Taking taking{};
   bool operator==(const DemandClass&) const = default;
 };
 
