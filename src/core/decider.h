@@ -32,6 +32,7 @@ class Decider {
   void watch_devices();
   void keep_deadlines();
   void keep_guard();
+  void advance_pipelines();
   void scale_services();
   void settle_plans();
   void keep_room();
@@ -54,6 +55,7 @@ class Decider {
   void spread_roles();
   void clear_guard();
   void scale_service(ServiceId id);
+  void roll_service(ServiceId id);
   void settle_plan(TaskId task);
   [[nodiscard]] bool has_lost_a_device(const Plan& plan) const;
   // decider_room.cpp

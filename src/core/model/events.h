@@ -376,10 +376,14 @@ struct DemandCounted {
 struct StageEntered {
   PipelineId pipeline;
   std::int32_t stage = 0;
+  TaskId task;        // one of the two
+  ServiceId service;  // the next id where it is a new one
+  std::string team;   // of the service
 };
 struct StageEnded {
   PipelineId pipeline;
   std::int32_t stage = 0;
+  TaskId task;  // none where it is a service
   StagePhase outcome{};
   std::string why;
 };

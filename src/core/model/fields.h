@@ -168,8 +168,8 @@ NEAP_FIELDS(RoomReserved, task, slots, victims, expected)
 NEAP_FIELDS(MovePlanned, task, slots, for_task, expected)
 NEAP_FIELDS(DemandCounted, demand, slots)
 NEAP_FIELDS(LookScheduled, look, at)
-NEAP_FIELDS(StageEntered, pipeline, stage)
-NEAP_FIELDS(StageEnded, pipeline, stage, outcome, why)
+NEAP_FIELDS(StageEntered, pipeline, stage, task, service, team)
+NEAP_FIELDS(StageEnded, pipeline, stage, task, outcome, why)
 NEAP_FIELDS(ServiceRolled, service, outcome, why)
 
 }  // namespace neap

@@ -70,7 +70,8 @@ struct PipelineState {
   Time submitted;
   Time begun = Time::never();  // a stage of it was placed
   Time ended = Time::never();
-  TierId group;  // the heaviest tier of its stages
+  TierId group;              // the heaviest tier of its stages
+  std::string cancelled_by;  // empty: nobody
   std::vector<StageState> stages;
 };
 

@@ -391,7 +391,7 @@ NEAP_ROW(detail, metrics, fault)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(PipelineState)
 NEAP_ROW(id, name, team, owner, submitted, begun, ended, group)
-NEAP_ROW(stages)
+NEAP_ROW(cancelled_by, stages)
 NEAP_FIELDS_END
 NEAP_FIELDS(Plan, task, slots, victims, made, needed_by, kind, for_task, lent_to)
 NEAP_FIELDS(Arrivals, devices, tasks)
