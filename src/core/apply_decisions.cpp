@@ -21,6 +21,8 @@ class DecisionApplier {
     index_.agenda.admit.erase(d.task);
     task.dedicated = d.dedicated;
     task.releasable = d.releasable;
+    task.lane = d.lane;
+    task.deadline = d.deadline;
     task.shape = intern_shape(state_, shape_of(task));
     note_arrival(state_, task.spec.request);
     count_arrival(state_, state_.shape(task.shape));
@@ -77,6 +79,12 @@ class DecisionApplier {
         break;
       case Look::growth:
         state_.growth_look_at = d.at;
+        break;
+      case Look::lane:
+        state_.lane_look_at = d.at;
+        break;
+      case Look::deadlines:
+        state_.deadlines_look_at = d.at;
         break;
     }
     refresh_look(state_, d.look);
@@ -181,6 +189,32 @@ class DecisionApplier {
   void operator()(const DemandCounted& d) {
     if (close_slots(state_, d)) index_.agenda.roles = true;
     refresh_tide_timer(state_);
+  }
+
+  void operator()(const StartBoundSet& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    forget_promise(state_, task);
+    task.bound = d.code;
+    task.forced_at = d.forced_at;
+    task.start_by = d.start_by;
+    task.ahead = d.ahead;
+    refresh_queue(state_, task);
+  }
+
+  void operator()(const TaskForced& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    task.forced = true;
+    refresh_queue(state_, task);
+  }
+
+  // It waits: nothing is counted of it in its tier but its place in the queue.
+  void operator()(const TierChanged& d) {
+    TaskState& task = state_.tasks.at(d.task);
+    NEAP_CHECK(task.phase == Phase::waiting && task.shape.valid());
+    leave_queue(state_, task);
+    task.tier = d.tier;
+    task.shape = intern_shape(state_, shape_of(task));
+    refresh_queue(state_, task);
   }
 
   void operator()(const StageEntered&) {}

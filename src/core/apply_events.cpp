@@ -279,6 +279,12 @@ class EventApplier {
   void operator()(const ServiceReplaced&) {}
   void operator()(const PipelineSubmitted&) {}
   void operator()(const PipelineCancelRequested&) {}
+  void operator()(const WaitExpected& e) {
+    const std::size_t tier = find_tier(state_.spec, e.tier)->value;
+    if (state_.expected_waits.size() <= tier) state_.expected_waits.resize(tier + 1);
+    state_.expected_waits[tier] = e.wait;
+    index_.agenda.deadlines = true;
+  }
   void operator()(const MetricsRead&) {}
 
   void operator()(const PlacementLearned& e) {

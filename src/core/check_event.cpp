@@ -141,6 +141,17 @@ class EventChecker {
     }
     return {};
   }
+  Result<void> operator()(const WaitExpected& e) const {
+    const auto& tiers = state_.spec.tiers;
+    if (std::none_of(tiers.begin(), tiers.end(),
+                     [&](const TierSpec& tier) { return tier.name == e.tier; })) {
+      return refuse(ErrorCode::not_found, "there is no tier " + e.tier, "tier");
+    }
+    if (e.wait < Micros(0) || e.wait > hours(24 * 365)) {
+      return refuse(ErrorCode::invalid_argument, "a wait is 0 to a year", "wait");
+    }
+    return {};
+  }
   Result<void> operator()(const RequestsServed& e) const { return live(e.allocation).map(ignore); }
 
   template <class Report>

@@ -119,6 +119,10 @@ class Narrator {
         std::to_string(e.kinds.size()) + " kinds");
   }
 
+  void operator()(const WaitExpected& e) {
+    tell_all("tasks of the tier " + e.tier + " are expected to wait " + seconds_text(e.wait));
+  }
+
   void operator()(const ServiceReplaced& e) {
     service(e.spec.name);
     say("a new version submitted by " + e.by);
@@ -231,7 +235,25 @@ class Narrator {
   }
   void operator()(const RolesAssigned& d) {
     tell_all(std::to_string(d.guard.size()) + " guard and " + std::to_string(d.buffer.size()) +
-             " buffer devices");
+             " buffer devices" +
+             (d.lane.empty() ? "" : ", " + std::to_string(d.lane.size()) + " of the lane"));
+  }
+  void operator()(const StartBoundSet& d) {
+    task(d.task);
+    if (d.code == BoundCode::issued) {
+      say("starts within " + seconds_text(d.start_by - at_) + " at the latest; " +
+          std::to_string(d.ahead) + " may come before it");
+    } else {
+      say("no start is promised: " + std::string(name_of(d.code)));
+    }
+  }
+  void operator()(const TaskForced& d) {
+    task(d.task);
+    say("has waited as long as its tier allows: goes before all others");
+  }
+  void operator()(const TierChanged& d) {
+    task(d.task);
+    say("goes on in the tier " + state_.tier(d.tier).name + ": " + d.why);
   }
   void operator()(const StageEntered& d) {
     stage(d.pipeline, d.stage);

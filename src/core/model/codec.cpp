@@ -22,7 +22,7 @@ constexpr std::array event_names{"PoolConfigured",      "NodeJoined",
                                  "TaskExited",          "StartFailed",
                                  "PlacementLearned",    "ServiceReplaced",
                                  "PipelineSubmitted",   "PipelineCancelRequested",
-                                 "MetricsRead"};
+                                 "MetricsRead",         "WaitExpected"};
 static_assert(event_names.size() == std::variant_size_v<Event>);
 
 constexpr std::array decision_names{"TaskAdmitted",
@@ -50,7 +50,10 @@ constexpr std::array decision_names{"TaskAdmitted",
                                     "DemandCounted",
                                     "StageEntered",
                                     "StageEnded",
-                                    "ServiceRolled"};
+                                    "ServiceRolled",
+                                    "StartBoundSet",
+                                    "TaskForced",
+                                    "TierChanged"};
 static_assert(decision_names.size() == std::variant_size_v<Decision>);
 
 template <class Variant>

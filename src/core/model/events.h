@@ -178,6 +178,13 @@ struct PlacementLearned {
   std::vector<std::int32_t> table;  // as in PlacementBasis
 };
 
+// How long a task of this tier is expected to wait that is submitted now, as forecasts say. Rules
+// that need a wait read it.
+struct WaitExpected {
+  std::string tier;
+  Micros wait{0};
+};
+
 using Event =
     std::variant<PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
                  ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested, ServiceSubmitted,
@@ -185,7 +192,8 @@ using Event =
                  ResumeRequested, TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy,
                  ContractGreeting, StepsReported, RequestsServed, CheckpointDurable,
                  YieldAcknowledged, ContractBroken, TaskExited, StartFailed, PlacementLearned,
-                 ServiceReplaced, PipelineSubmitted, PipelineCancelRequested, MetricsRead>;
+                 ServiceReplaced, PipelineSubmitted, PipelineCancelRequested, MetricsRead,
+                 WaitExpected>;
 
 // ---- decisions -----------------------------------------------------------------------------
 
@@ -236,6 +244,25 @@ enum class WaitCode : std::uint8_t {
   team_limit,      // its team, or one above it, would have more than its limit
 };
 
+// Whether a task may have devices of the lane while nobody is forced to start there.
+enum class LaneUse : std::uint8_t { none, borrows };
+
+// What became of the deadline of a task at its submission.
+enum class DeadlineVerdict : std::uint8_t { none, accepted, work_unknown, too_soon };
+
+// Whether a start is promised to a task that waits, or why not (docs/decisions/0016).
+enum class BoundCode : std::uint8_t {
+  none,         // not judged yet, or there is no lane
+  issued,       // it starts by TaskState::start_by
+  not_batch,    // the lane carries batch training alone
+  dedicated,    // it uses the dedicated partition alone
+  windows,      // it declares times at which it may not be preempted
+  too_large,    // it does not fit the lane, were that empty
+  constrained,  // where it may be depends on others, or on the node
+  infeasible,   // promises that were made would not hold
+  requeued,     // it has started before, and promises that were made would not hold
+};
+
 struct Victim {
   TaskId task;
   ReleaseMode mode{};
@@ -248,6 +275,8 @@ struct TaskAdmitted {
   TaskId task;
   bool dedicated = false;
   bool releasable = false;
+  LaneUse lane = LaneUse::none;
+  DeadlineVerdict deadline = DeadlineVerdict::none;
 };
 struct TaskRefused {
   TaskId task;
@@ -318,6 +347,7 @@ struct ReplicaDropped {
 struct RolesAssigned {
   std::vector<DeviceId> guard;
   std::vector<DeviceId> buffer;
+  std::vector<DeviceId> lane{};
 };  // sorted
 struct DeviceExcluded {
   DeviceId device;
@@ -356,9 +386,9 @@ struct MovePlanned {
   TaskId for_task;
   Time expected;
 };
-// Nothing is looked at again before `at`: who needs room kept, what could be consolidated, or who
-// could have more devices.
-enum class Look : std::uint8_t { room, consolidation, growth };
+// Nothing is looked at again before `at`: who needs room kept, what could be consolidated, who
+// could have more devices, who is to start in the lane, or who comes near a deadline.
+enum class Look : std::uint8_t { room, consolidation, growth, lane, deadlines };
 struct LookScheduled {
   Look look{};
   Time at;
@@ -395,14 +425,33 @@ struct ServiceRolled {
   RollOutcome outcome{};
   std::string why;
 };
+// A start by `start_by` is promised to a task that waits, or is not. At `forced_at` it begins to
+// go before all others; `ahead` tasks with a promise may have to start before it.
+struct StartBoundSet {
+  TaskId task;
+  BoundCode code{};
+  Time forced_at = Time::never();
+  Time start_by = Time::never();
+  std::int64_t ahead = 0;
+};
+// It has waited as long as its tier allows: it goes before all others.
+struct TaskForced {
+  TaskId task;
+};
+// A task that waits goes on in another tier.
+struct TierChanged {
+  TaskId task;
+  TierId tier;
+  std::string why;
+};
 
 using Decision =
     std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
                  YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked, BackoffEnded,
                  ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
                  WaitReasonChanged, ConditionChanged, PreemptRetryScheduled, RoomReserved,
-                 MovePlanned, LookScheduled, DemandCounted, StageEntered, StageEnded,
-                 ServiceRolled>;
+                 MovePlanned, LookScheduled, DemandCounted, StageEntered, StageEnded, ServiceRolled,
+                 StartBoundSet, TaskForced, TierChanged>;
 
 // ---- actions -------------------------------------------------------------------------------
 

@@ -150,6 +150,11 @@ void refresh_device(PoolState& state, DeviceId id) {
   const bool gained = (now.usable && !old.usable) || now.share > old.share ||
                       now.memory > old.memory || now.role != old.role;
   const bool lost = old.usable && !now.usable;
+  if (now.role == Role::lane) {
+    index.lane.insert(id);
+  } else {
+    index.lane.erase(id);
+  }
   old = now;
   if (gained) {
     mark_waiting(state);
@@ -166,9 +171,17 @@ void mark_waiting(PoolState& state) {
   for (const auto& [task, plan] : state.plans) index.agenda.plans.insert(task);
 }
 
+void leave_queue(PoolState& state, const TaskState& task) {
+  auto& index = *state.index;
+  auto& queue = index.waiting[task.shape.value];
+  if (queue.erase(queue_key(task)) > 0) index.waiters.erase({task.tier, queue_key(task)});
+  if (queue.empty()) index.waiting_shapes.erase(task.shape.value);
+}
+
 void refresh_queue(PoolState& state, const TaskState& task) {
   auto& index = *state.index;
   if (!task.shape.valid()) return;
+  refresh_promise(state, task);
   auto& queue = index.waiting[task.shape.value];
   const QueueKey key = queue_key(task);
   const bool could_start = task.phase == Phase::waiting && task.not_before <= state.now &&
@@ -399,6 +412,8 @@ void rebuild_index(PoolState& state) {
   refresh_look(state, Look::room);
   refresh_look(state, Look::consolidation);
   refresh_look(state, Look::growth);
+  refresh_look(state, Look::lane);
+  refresh_look(state, Look::deadlines);
   refresh_tide_timer(state);
   index.victims.touch_all();
   index.agenda.guard = true;  // roles were assigned with the record that called for it
@@ -454,6 +469,7 @@ bool index_is_current(const PoolState& state) {
          a.free_hosts == b.free_hosts && a.groups == b.groups && a.weights == b.weights &&
          a.rack_nodes == b.rack_nodes && a.domain_nodes == b.domain_nodes &&
          a.waiters == b.waiters && a.reserved == b.reserved && a.moving == b.moving &&
+         a.lane == b.lane && a.promised == b.promised && a.near_deadline == b.near_deadline &&
          a.leaving == b.leaving && a.ended == b.ended && a.running_by_tier == b.running_by_tier;
 }
 

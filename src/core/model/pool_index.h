@@ -25,9 +25,9 @@ namespace neap {
 class PlacementIndex;  // core/rules/place/placement_index.h
 class TeamIndex;       // core/model/team_index.h
 
-inline constexpr std::size_t role_count = 4;
+inline constexpr std::size_t role_count = 5;
 // The sets of roles that a search may span (rules/place.h), as masks of 1 << role.
-inline constexpr std::array<std::uint8_t, 7> role_masks{1, 2, 3, 4, 6, 7, 8};
+inline constexpr std::array<std::uint8_t, 10> role_masks{1, 2, 3, 4, 6, 7, 8, 16, 17, 19};
 
 // Free capacity of one device model.
 struct ModelIndex {
@@ -52,6 +52,14 @@ struct QueueKey {
   Time submitted;
   TaskId task;
   auto operator<=>(const QueueKey&) const = default;
+};
+
+// Order of forced tasks: those with a promise first, then by the time at which they are forced.
+struct WaitKey {
+  std::uint8_t rank = 0;  // 0: a start is promised
+  Time forced_at;
+  TaskId task;
+  auto operator<=>(const WaitKey&) const = default;
 };
 
 enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look, tide };
@@ -90,6 +98,9 @@ struct PoolIndex {
   std::set<TaskId> reserved, moving;               // tasks with a plan of that kind; or resize
   std::set<TaskId> shrunk;                         // running with fewer devices than they ask for
   std::shared_ptr<TeamIndex> teams;  // what each team has; none where the pool has no teams
+  std::set<DeviceId> lane;           // its devices, usable or not
+  std::set<WaitKey> promised;  // wait, with a start that is promised, or are to be forced without
+  std::set<TaskId> near_deadline;  // wait, with a deadline that was accepted
   std::set<TimerKey> timers;
   std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
@@ -115,7 +126,9 @@ struct PoolIndex {
     std::set<TaskId> attention;      // asked to stop, unhealthy, or reached a boundary
     std::set<DeviceId> devices;      // foreign memory or health changed
     std::set<PipelineId> pipelines;  // a stage's task or service changed
+    std::set<TaskId> bounds;         // wait, and it was not judged whether a start is promised
     bool roles = false, guard = false;
+    bool deadlines = false;  // somebody may have come near one
   } agenda;
 };
 
@@ -132,6 +145,12 @@ void rebuild_index(PoolState& state);
 void refresh_device(PoolState& state, DeviceId id);
 // Waits and could start: in the queue. Called after any change of phase, plan or backoff.
 void refresh_queue(PoolState& state, const TaskState& task);
+// Whether it waits with a start that is promised, or near a deadline. Part of refresh_queue().
+void refresh_promise(PoolState& state, const TaskState& task);
+// Before `bound` or `forced_at` changes.
+void forget_promise(PoolState& state, const TaskState& task);
+// Out of it, before the shape of a task that waits changes.
+void leave_queue(PoolState& state, const TaskState& task);
 // The group and the weights of a task that holds these slots, or for which a plan claims them
 // (`sign` 1), or no longer does (-1). Weights are there once it holds them.
 void count_in_group(PoolState& state, const TaskState& task, const std::vector<Slot>& slots,

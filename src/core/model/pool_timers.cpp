@@ -83,9 +83,13 @@ Time look_at(const PoolState& state, Look look) {
     case Look::consolidation:
       return state.consolidation_look_at;
     case Look::growth:
+      return state.growth_look_at;
+    case Look::lane:
+      return state.lane_look_at;
+    case Look::deadlines:
       break;
   }
-  return state.growth_look_at;
+  return state.deadlines_look_at;
 }
 }  // namespace
 

@@ -17,11 +17,19 @@ namespace neap {
 // (SPEC D1: online inference > interactive training > batch training).
 enum class Purpose : std::uint8_t { inference, interactive, batch };
 
+// What a tier may ask for at most, as a token bucket of devices: the room that promises of a start
+// keep free for those who come later and go first (docs/decisions/0016).
+struct Envelope {
+  std::int32_t burst = 0;  // devices at once, and so of one task; 0: nothing is kept for it
+  std::int32_t per_hour = 0;
+};
+
 struct TierSpec {
   std::string name;
   std::int32_t weight = 0;
   Purpose purpose = Purpose::batch;
   Micros wait = hours(4);  // W: a task is to have started by then; its place in the queue follows
+  Envelope envelope;
 };
 
 struct PreemptSpec {
@@ -76,6 +84,15 @@ struct DefragmentSpec {
   std::int32_t cooldown = 10;  // a task runs for so many restores between two moves
 };
 
+// Nobody starves, and deadlines that were accepted are kept (D6).
+struct FairnessSpec {
+  std::int32_t lane = 0;              // C_f: devices kept for forced starts, whole nodes; 0: none
+  Micros lane_within{0};              // T_r; 0: a checkpoint interval and the grace
+  Micros longest_bound = hours(168);  // a promise beyond this is none
+  std::string deadline_tier;          // a task near its deadline goes there; empty: nowhere
+  Ppm promoted_max{300'000};          // of a team's demand
+};
+
 struct PrefilterSpec {  // SPEC A2
   Ppm out_above{700'000};
   Ppm back_below{600'000};
@@ -109,6 +126,7 @@ struct PoolSpec {
   ReserveSpec reserve;
   DefragmentSpec defragment;
   TideSpec tide;
+  FairnessSpec fairness;
   std::vector<TierSpec> tiers;  // sorted by weight descending, then name; TierId is the index
   std::string baseline;         // runtime baseline (A5); empty accepts any
   MiB share_min_memory{0};      // A7: smaller devices are not shared

@@ -40,6 +40,10 @@ PoolState::PoolState(const PoolState& other)
       guard_retry_at(other.guard_retry_at),
       room_look_at(other.room_look_at),
       consolidation_look_at(other.consolidation_look_at),
+      growth_look_at(other.growth_look_at),
+      lane_look_at(other.lane_look_at),
+      deadlines_look_at(other.deadlines_look_at),
+      expected_waits(other.expected_waits),
       newest_placed(other.newest_placed),
       arrivals(other.arrivals),
       arrivals_hour(other.arrivals_hour) {
@@ -221,7 +225,7 @@ std::string_view name_of(StopReason reason) {
 }
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 4> names{"core", "buffer", "guard", "dedicated"};
+  constexpr std::array<std::string_view, 5> names{"core", "buffer", "guard", "dedicated", "lane"};
   return names[static_cast<std::size_t>(role)];
 }
 
@@ -234,6 +238,13 @@ std::string_view name_of(StagePhase phase) {
   constexpr std::array<std::string_view, 6> names{"waiting", "running", "reading",
                                                   "done",    "failed",  "stopped"};
   return names[static_cast<std::size_t>(phase)];
+}
+
+std::string_view name_of(BoundCode code) {
+  constexpr std::array<std::string_view, 9> names{"none",        "issued",     "not_batch",
+                                                  "dedicated",   "windows",    "too_large",
+                                                  "constrained", "infeasible", "requeued"};
+  return names[static_cast<std::size_t>(code)];
 }
 
 bool learning_is_due(const PoolState& state) {
@@ -254,7 +265,8 @@ void visit_scalars(Visitor& visitor, State& self){
              racks) NEAP_ROW(models, services, shapes, wait_codes, preempt_retry_at, pause)
         NEAP_ROW(next_allocation, demand, basis, tide, guard_retry_at)
             NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)
-                NEAP_ROW(pipelines, next_pipeline) NEAP_ROW(growth_look_at)}
+                NEAP_ROW(pipelines, next_pipeline) NEAP_ROW(growth_look_at)
+                    NEAP_ROW(lane_look_at, deadlines_look_at, expected_waits)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

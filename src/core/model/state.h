@@ -26,7 +26,8 @@ struct PoolIndex;  // core/model/pool_index.h
 
 // What a device is for (SPEC D4). Training never runs on a guard device; on a buffer device only
 // what can be released in time, and without protection. Assigned by rules/guard.h.
-enum class Role : std::uint8_t { core, buffer, guard, dedicated };
+// The lane is kept for forced starts; meanwhile it is lent to training that leaves in time.
+enum class Role : std::uint8_t { core, buffer, guard, dedicated, lane };
 
 struct Tenant {
   TaskId task;
@@ -106,6 +107,7 @@ enum class Phase : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Role role);
 [[nodiscard]] std::string_view name_of(Purpose purpose);
 [[nodiscard]] std::string_view name_of(StagePhase phase);
+[[nodiscard]] std::string_view name_of(BoundCode code);
 
 // A request with all that decides where and when it may run, interned: tasks of one shape wait
 // for the same thing, so one failed search speaks for them all.
@@ -116,6 +118,7 @@ struct Shape {
   bool dedicated = false;
   bool releasable = false;  // may be placed on lendable (buffer) devices
   std::string team;         // empty where the pool has no teams
+  LaneUse lane = LaneUse::none;
   bool operator==(const Shape&) const = default;
 };
 
@@ -131,6 +134,8 @@ struct TaskState {
   std::int32_t stage = 0;
   bool awaits_stages = false;  // that come before it
   bool dedicated = false, releasable = false;
+  LaneUse lane = LaneUse::none;
+  DeadlineVerdict deadline = DeadlineVerdict::none;
   Phase phase = Phase::waiting;
   Time submitted, phase_since;
   Time not_before;  // waits out a backoff until then
@@ -158,6 +163,13 @@ struct TaskState {
 
   // The virtual deadline (POLICIES 4): of one tier, who has the earliest goes first.
   Time due;
+  // The promise of a start, of this wait.
+  BoundCode bound = BoundCode::none;
+  Time forced_at = Time::never();  // from then on it goes before all others
+  Time start_by = Time::never();
+  std::int64_t ahead = 0;  // tasks with a promise that may have had to start before it
+  bool forced = false;
+  Time lane_until;  // it was started in the lane, and stays there until then; 0: it was not
   std::int32_t preemptions = 0;
   std::int32_t preemptions_today = 0;
   std::int64_t preemption_day = 0;
@@ -316,9 +328,11 @@ struct PoolState {
   std::uint32_t next_pipeline = 0;
   Time guard_retry_at = Time::never();  // training on guard devices could not be asked to yield
   Time room_look_at, consolidation_look_at, growth_look_at;  // nothing is looked at before
-  std::vector<Time> newest_placed;  // by tier: the latest submission of those placed
-  std::vector<Arrivals> arrivals;   // sorted by devices
-  std::int64_t arrivals_hour = 0;   // of the epoch, up to which it is kept
+  Time lane_look_at = Time::never(), deadlines_look_at = Time::never();
+  std::vector<Micros> expected_waits;  // by tier; missing: not known, and 0
+  std::vector<Time> newest_placed;     // by tier: the latest submission of those placed
+  std::vector<Arrivals> arrivals;      // sorted by devices
+  std::int64_t arrivals_hour = 0;      // of the epoch, up to which it is kept
 
   std::unique_ptr<PoolIndex> index;
 
@@ -367,7 +381,7 @@ NEAP_ROW(name, domain, rack, cpu_milli, memory, up, reachable)
 NEAP_ROW(first, count)
 NEAP_FIELDS_END
 NEAP_FIELDS(ModelState, name, memory, per_node)
-NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable, team)
+NEAP_FIELDS(Shape, request, tier, purpose, dedicated, releasable, team, lane)
 NEAP_FIELDS_BEGIN(TaskState)
 NEAP_ROW(id, spec, tier, purpose, shape, service, dedicated, releasable)
 NEAP_ROW(phase, submitted, phase_since, not_before, allocation, slots, placed_at, started_at)
@@ -377,6 +391,7 @@ NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_to
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
 NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due)
 NEAP_ROW(version, pipeline, stage, awaits_stages, resizes)
+NEAP_ROW(lane, deadline, bound, forced_at, start_by, ahead, forced, lane_until)
 NEAP_FIELDS_END
 NEAP_FIELDS(Roll, before, from, begun, wanted, phase, fault)
 NEAP_FIELDS_BEGIN(ServiceState)

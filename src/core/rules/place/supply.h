@@ -18,11 +18,11 @@ using DeviceMask = std::uint32_t;
 
 // What a task asks for but memory, which no score looks at.
 struct Demand {
-  std::int32_t cpu = 0;      // milli
-  std::int32_t count = 0;    // devices; 0: CPU alone
-  std::int32_t each = 0;     // milli of every device
-  std::uint64_t models = 0;  // those allowed, as bits; 0: any
-  std::uint8_t roles = 0xf;  // of the devices it may take, as bits
+  std::int32_t cpu = 0;       // milli
+  std::int32_t count = 0;     // devices; 0: CPU alone
+  std::int32_t each = 0;      // milli of every device
+  std::uint64_t models = 0;   // those allowed, as bits; 0: any
+  std::uint8_t roles = 0x1f;  // of the devices it may take, as bits
 
   bool operator==(const Demand&) const = default;
   [[nodiscard]] std::int32_t milli() const { return count * each; }
@@ -41,7 +41,7 @@ struct Supply {
   std::int32_t free = 0;                        // free milli of all devices
   std::array<std::int16_t, most_devices> idle;  // free milli of each
   std::uint16_t unused = 0;                     // devices that are wholly free, as bits
-  std::array<std::uint16_t, 4> by_role{};       // devices of each role, as bits
+  std::array<std::uint16_t, 5> by_role{};       // devices of each role, as bits
   std::uint8_t devices = 0;
   std::uint8_t model = 0;
   std::uint32_t version = 0;  // grows with each change
