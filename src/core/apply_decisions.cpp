@@ -40,6 +40,7 @@ class DecisionApplier {
     NEAP_CHECK(task.phase == Phase::waiting);
     NEAP_CHECK(d.allocation.value == state_.next_allocation);
     state_.next_allocation = d.allocation.value + 1;
+    note_placed_in_drill(state_, task, d.slots);
     drop_plan(state_, d.task);
     task.allocation = d.allocation;
     task.slots = d.slots;
@@ -101,12 +102,14 @@ class DecisionApplier {
     task.asked_to_yield = true;
     change_phase(state_, task, Phase::yielding);
     tell_plans_of(task);
+    note_asked_in_drill(state_, task);
     touch_nodes(task);
   }
 
   void operator()(const YieldWithdrawn& d) {
     TaskState& task = state_.tasks.at(d.task);
     NEAP_CHECK(task.phase == Phase::yielding);
+    note_withdrawn_in_drill(state_, task);
     task.stop_reason = StopReason::none;
     change_phase(state_, task, Phase::running);
     if (index_.moving.contains(task.id)) index_.agenda.plans.insert(task.id);
@@ -123,6 +126,7 @@ class DecisionApplier {
   void operator()(const StopAsked& d) {
     TaskState& task = state_.tasks.at(d.task);
     NEAP_CHECK(holds_devices(task.phase));
+    if (d.reason == StopReason::contract_breach) note_forced_in_drill(state_, task);
     task.stop_reason = d.reason;
     task.kill_at = d.kill_at;
     task.ready = false;
@@ -133,6 +137,11 @@ class DecisionApplier {
   void operator()(const KillAsked& d) {
     TaskState& task = state_.tasks.at(d.task);
     NEAP_CHECK(holds_devices(task.phase));
+    if (task.phase == Phase::running && d.reason == StopReason::preempted) {
+      task.yield_mode = ReleaseMode::kill;
+      task.yield_by = state_.now;
+      note_asked_in_drill(state_, task);
+    }
     task.stop_reason = d.reason;
     task.ready = false;
     // Asked again until its end is confirmed: nothing else frees the devices.
@@ -163,6 +172,7 @@ class DecisionApplier {
     service.replicas.push_back(task.id);
     ++service.next_replica;
     service.above_since = service.below_since = Time::never();
+    note_added_in_drill(state_, task);
     refresh_queue(state_, task);
     refresh_timer(state_, task);
   }
@@ -243,6 +253,11 @@ class DecisionApplier {
     state_.preempt_retry_at[d.shape.value] = d.at;
     set_timer(state_, TimerKind::shape, d.shape.value, d.at);
   }
+
+  void operator()(const DrillPaused&) { pause_drill(state_); }
+  void operator()(const DrillResumed&) { resume_drill(state_); }
+  void operator()(const DrillWithdrawn& d) { withdraw_drill(state_, d.why); }
+  void operator()(const DrillEnded& d) { end_drill(state_, d); }
 
  private:
   void claim(Plan made) {

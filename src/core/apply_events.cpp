@@ -176,21 +176,17 @@ class EventApplier {
   }
 
   void operator()(const PauseRequested& e) {
-    state_.pause = {true, e.by, e.why, state_.now};
-    mark_waiting(state_);
-    // Whoever was asked to yield may stay (G4), for whatever the yield was asked.
-    index_.agenda.attention.insert(index_.leaving.begin(), index_.leaving.end());
-    for (const auto& [task, plan] : state_.plans) index_.agenda.plans.insert(task);
+    note_pause_in_drill(state_);
+    set_pause(state_, {true, e.by, e.why, state_.now});
   }
 
   void operator()(const ResumeRequested& e) {
-    state_.pause = {false, e.by, {}, state_.now};
-    mark_waiting(state_);
-    index_.agenda.guard = true;
-    for (const ServiceState& service : state_.services) {
-      if (!service.removed) index_.agenda.services.insert(service.id.value);
-    }
+    note_resume_in_drill(state_);
+    set_pause(state_, {false, e.by, {}, state_.now});
   }
+
+  void operator()(const DrillStarted& e) { begin_drill(state_, e); }
+  void operator()(const DrillStopRequested& e) { withdraw_drill(state_, "stopped by " + e.by); }
 
   void operator()(const TimerFired&) {}
 
@@ -201,6 +197,7 @@ class EventApplier {
     task.started_at = task.captured = state_.now;
     if (task.first_started == Time(0)) task.first_started = state_.now;
     expect_checkpoint(task);
+    note_started_in_drill(state_, task);
     if (task.phase == Phase::starting) change_phase(state_, task, Phase::running);
     touch_nodes(task);
   }
@@ -210,6 +207,7 @@ class EventApplier {
     task.ready = true;
     if (task.ready_at < task.placed_at) task.ready_at = state_.now;
     if (task.service.valid()) state_.services[task.service.value].failures = 0;
+    note_ready_in_drill(state_, task);
     refresh_timer(state_, task);
   }
 

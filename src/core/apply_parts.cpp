@@ -175,6 +175,7 @@ void drop_plan(PoolState& state, TaskId task) {
 }
 
 void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string detail) {
+  note_left_in_drill(state, task, phase);
   vacate(state, task);
   task.slots.clear();
   task.ready = false;

@@ -41,7 +41,30 @@ TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 void note_arrival(PoolState& state, const Request& request);
 // A failed start or crash: waits out a growing pause, or fails for good.
 void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail);
+// Whether a drill of this service may begin.
+[[nodiscard]] Result<void> check_drill(const PoolState& state, const ServiceState& service,
+                                       const DrillStarted& started);
 [[nodiscard]] std::optional<TierId> find_tier(const PoolSpec& spec, std::string_view name);
+void set_pause(PoolState& state, Pause pause);
+// What a drill keeps of what happens while it lasts (apply_drill.cpp).
+void begin_drill(PoolState& state, const DrillStarted& started);
+void withdraw_drill(PoolState& state, const std::string& why);
+void end_drill(PoolState& state, const DrillEnded& ended);
+void pause_drill(PoolState& state);
+void resume_drill(PoolState& state);
+void note_pause_in_drill(PoolState& state);
+void note_resume_in_drill(PoolState& state);
+void note_added_in_drill(PoolState& state, const TaskState& replica);
+// Before its plan is gone.
+void note_placed_in_drill(PoolState& state, const TaskState& replica,
+                          const std::vector<Slot>& slots);
+void note_ready_in_drill(PoolState& state, const TaskState& replica);
+void note_started_in_drill(PoolState& state, const TaskState& task);
+void note_asked_in_drill(PoolState& state, const TaskState& victim);
+void note_withdrawn_in_drill(PoolState& state, const TaskState& victim);
+void note_forced_in_drill(PoolState& state, const TaskState& victim);
+// Its allocation ends, and it goes on in this phase.
+void note_left_in_drill(PoolState& state, const TaskState& task, Phase next);
 [[nodiscard]] TaskState* find_by_allocation(PoolState& state, AllocationId allocation);
 
 }  // namespace neap

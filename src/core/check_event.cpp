@@ -128,6 +128,14 @@ class EventChecker {
   Result<void> operator()(const MetricsRead&) const { return not_yet(); }
   Result<void> operator()(const PauseRequested&) const { return {}; }
   Result<void> operator()(const ResumeRequested&) const { return {}; }
+  Result<void> operator()(const DrillStarted& e) const {
+    if (auto known = known_service(e.service); !known) return known;
+    return check_drill(state_, state_.service(*find_live_service(state_, e.service)), e);
+  }
+  Result<void> operator()(const DrillStopRequested&) const {
+    if (state_.drill.phase == DrillPhase::demand) return {};
+    return refuse(ErrorCode::conflict, "no drill is under way");
+  }
   Result<void> operator()(const TimerFired&) const { return {}; }
   Result<void> operator()(const PlacementLearned& e) const {
     const bool counted = std::all_of(e.kinds.begin(), e.kinds.end(),

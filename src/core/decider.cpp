@@ -89,6 +89,7 @@ void Decider::keep_deadlines() {
         break;
       case TimerKind::look:
       case TimerKind::tide:
+      case TimerKind::drill:
         set_timer(state_, kind, id, Time::never());
         break;
     }

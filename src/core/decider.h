@@ -38,6 +38,7 @@ class Decider {
   void keep_room();
   void place_waiting();
   void defragment();
+  void rehearse();
   void report_conditions();
 
  private:

@@ -3,6 +3,7 @@
 
 #include "core/decider.h"
 #include "core/model/host.h"
+#include "core/rules/drill.h"
 #include "core/rules/place.h"
 
 namespace neap {
@@ -111,6 +112,12 @@ void Decider::settle_move(const Plan& plan) {
   } else if (task.phase == Phase::yielding && state_.pause.active) {
     drop_plan_of(plan.task, "the pool is paused");
   }
+}
+
+// ---- 10 --------------------------------------------------------------------------------------
+
+void Decider::rehearse() {
+  while (auto next = drill_step(state_, now_)) emit(std::move(*next));
 }
 
 }  // namespace neap

@@ -36,7 +36,8 @@ void decide(PoolState& state, Time now, StepResult& result) {
   decider.keep_room();          // 7. for who waited long and is passed by others
   decider.place_waiting();      // 8. in order of tier: place, or plan a preemption, or say why not
   decider.defragment();         // 9. at low tide: devices and nodes become free as a whole
-  decider.report_conditions();  // 10. conditions of the pool
+  decider.rehearse();           // 10. a drill pauses, resumes and ends by itself
+  decider.report_conditions();  // 11. conditions of the pool
 }
 
 Time next_timer(const PoolState& state) {

@@ -83,6 +83,11 @@ class Narrator {
     tell_all("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why));
   }
   void operator()(const ResumeRequested& e) { tell_all("resumed by " + e.by); }
+  void operator()(const DrillStarted& e) {
+    about(e.service, "drill: " + std::to_string(e.replicas) + " replicas for " +
+                         seconds_text(e.length) + ", asked by " + e.by);
+  }
+  void operator()(const DrillStopRequested& e) { tell_all("drill stopped by " + e.by); }
   void operator()(const TimerFired&) { tell_all("a timer was due"); }
   void operator()(const TaskStarted& e) { report(e, "running"); }
   void operator()(const ReplicaHealthy& e) { report(e, "healthy"); }
@@ -287,6 +292,14 @@ class Narrator {
   }
   void operator()(const PreemptRetryScheduled&) {
     tell_all("no task may yield now; looked at again in a few seconds");
+  }
+  void operator()(const DrillPaused&) { tell_all("drill: preemption and scaling are paused"); }
+  void operator()(const DrillResumed&) { tell_all("drill: resumed"); }
+  void operator()(const DrillWithdrawn& d) {
+    tell_all(d.why.empty() ? "drill: its time is over" : "drill withdrawn: " + d.why);
+  }
+  void operator()(const DrillEnded& d) {
+    tell_all(std::string("drill ") + (d.passed ? "passed: " : "not passed: ") + d.detail);
   }
 
  private:

@@ -22,7 +22,8 @@ constexpr std::array event_names{"PoolConfigured",      "NodeJoined",
                                  "TaskExited",          "StartFailed",
                                  "PlacementLearned",    "ServiceReplaced",
                                  "PipelineSubmitted",   "PipelineCancelRequested",
-                                 "MetricsRead",         "WaitExpected"};
+                                 "MetricsRead",         "WaitExpected",
+                                 "DrillStarted",        "DrillStopRequested"};
 static_assert(event_names.size() == std::variant_size_v<Event>);
 
 constexpr std::array decision_names{"TaskAdmitted",
@@ -53,7 +54,11 @@ constexpr std::array decision_names{"TaskAdmitted",
                                     "ServiceRolled",
                                     "StartBoundSet",
                                     "TaskForced",
-                                    "TierChanged"};
+                                    "TierChanged",
+                                    "DrillPaused",
+                                    "DrillResumed",
+                                    "DrillWithdrawn",
+                                    "DrillEnded"};
 static_assert(decision_names.size() == std::variant_size_v<Decision>);
 
 template <class Variant>

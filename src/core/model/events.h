@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/model/demand.h"
+#include "core/model/drill.h"
 #include "core/model/pipeline.h"
 #include "core/model/spec.h"
 #include "core/model/units.h"
@@ -184,6 +185,17 @@ struct WaitExpected {
   std::string tier;
   Micros wait{0};
 };
+// `service` is to have at least `replicas` for this long, as if its load had risen.
+struct DrillStarted {
+  std::string service;
+  std::int32_t replicas = 0;
+  Micros length{0};
+  DrillLimits limits;
+  std::string by;
+};
+struct DrillStopRequested {
+  std::string by;
+};
 
 using Event =
     std::variant<PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
@@ -193,7 +205,7 @@ using Event =
                  ContractGreeting, StepsReported, RequestsServed, CheckpointDurable,
                  YieldAcknowledged, ContractBroken, TaskExited, StartFailed, PlacementLearned,
                  ServiceReplaced, PipelineSubmitted, PipelineCancelRequested, MetricsRead,
-                 WaitExpected>;
+                 WaitExpected, DrillStarted, DrillStopRequested>;
 
 // ---- decisions -----------------------------------------------------------------------------
 
@@ -444,6 +456,18 @@ struct TierChanged {
   TierId tier;
   std::string why;
 };
+// Of a drill: preemption is frozen and released again, the demand ends, and the verdict.
+struct DrillPaused {};
+struct DrillResumed {};
+struct DrillWithdrawn {
+  std::string why;  // empty: its time has passed
+};
+struct DrillEnded {
+  std::string kind;
+  bool passed = false;
+  Time at;
+  std::string detail;
+};
 
 using Decision =
     std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
@@ -451,7 +475,8 @@ using Decision =
                  ReplicaAdded, ReplicaDropped, RolesAssigned, DeviceExcluded, DeviceReadmitted,
                  WaitReasonChanged, ConditionChanged, PreemptRetryScheduled, RoomReserved,
                  MovePlanned, LookScheduled, DemandCounted, StageEntered, StageEnded, ServiceRolled,
-                 StartBoundSet, TaskForced, TierChanged>;
+                 StartBoundSet, TaskForced, TierChanged, DrillPaused, DrillResumed, DrillWithdrawn,
+                 DrillEnded>;
 
 // ---- actions -------------------------------------------------------------------------------
 

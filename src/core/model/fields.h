@@ -90,7 +90,7 @@ NEAP_ROW(least)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ContractSpec)
 NEAP_ROW(sdk, signals, watch, on_demand, interval, save, stall, drain)
-NEAP_ROW(release, restore)
+NEAP_ROW(release, restore, recovery)
 NEAP_FIELDS_END
 NEAP_FIELDS(DayWindow, from, to)
 NEAP_FIELDS(Owner, uid, gid, user)
@@ -145,6 +145,9 @@ NEAP_FIELDS(DemandKind, cpu_milli, count, share, memory, models)
 NEAP_FIELDS(DemandCount, kind, tasks)
 NEAP_FIELDS(PlacementLearned, seen, kinds, table)
 NEAP_FIELDS(WaitExpected, tier, wait)
+NEAP_FIELDS(DrillLimits, preemptions, lost, ready_within, resume_within, pause, freeze_within)
+NEAP_FIELDS(DrillStarted, service, replicas, length, limits, by)
+NEAP_FIELDS(DrillStopRequested, by)
 
 NEAP_FIELDS(Slot, device, share, memory)
 NEAP_FIELDS(Victim, task, mode, release_by, cost)
@@ -177,5 +180,22 @@ NEAP_FIELDS(ServiceRolled, service, outcome, why)
 NEAP_FIELDS(StartBoundSet, task, code, forced_at, start_by, ahead)
 NEAP_FIELDS(TaskForced, task)
 NEAP_FIELDS(TierChanged, task, tier, why)
+NEAP_FIELDS_BEGIN(DrillPaused)
+NEAP_FIELDS_END
+NEAP_FIELDS_BEGIN(DrillResumed)
+NEAP_FIELDS_END
+NEAP_FIELDS(DrillWithdrawn, why)
+NEAP_FIELDS(DrillEnded, kind, passed, at, detail)
+NEAP_FIELDS(DrillReplica, task, asked, placed, ready, source)
+NEAP_FIELDS_BEGIN(DrillVictim)
+NEAP_ROW(task, allocation, asked, promised, left, resumed, lost, withdrawn)
+NEAP_ROW(forced, lost_before)
+NEAP_FIELDS_END
+NEAP_FIELDS_BEGIN(DrillState)
+NEAP_ROW(phase, service, replicas, before, limits, by, began, until)
+NEAP_ROW(settle_by, withdrawn, placed, victims, idle_reserve, pause_at, paused_at, resumed_at)
+NEAP_ROW(pausing, froze, asked_in_pause, asked_after_pause)
+NEAP_FIELDS_END
+NEAP_FIELDS(DrillResult, kind, passed, at, detail)
 
 }  // namespace neap

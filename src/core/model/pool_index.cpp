@@ -415,6 +415,7 @@ void rebuild_index(PoolState& state) {
   refresh_look(state, Look::lane);
   refresh_look(state, Look::deadlines);
   refresh_tide_timer(state);
+  refresh_drill_timer(state);
   index.victims.touch_all();
   index.agenda.guard = true;  // roles were assigned with the record that called for it
   mark_waiting(state);

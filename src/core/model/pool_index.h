@@ -62,7 +62,7 @@ struct WaitKey {
   auto operator<=>(const WaitKey&) const = default;
 };
 
-enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look, tide };
+enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look, tide, drill };
 using TimerKey = std::tuple<Time, TimerKind, std::uint32_t>;
 
 struct PoolIndex {
@@ -168,6 +168,8 @@ void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
 void refresh_look(PoolState& state, Look look);
 // The end of the slot of the day curve that is open.
 void refresh_tide_timer(PoolState& state);
+// When a drill has something to do next.
+void refresh_drill_timer(PoolState& state);
 // A plan is there, or was given up.
 void note_plan(PoolState& state, const Plan& plan);
 void forget_plan(PoolState& state, const Plan& plan);

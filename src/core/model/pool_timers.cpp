@@ -105,6 +105,23 @@ void refresh_tide_timer(PoolState& state) {
             counts ? state.tide.slot_begin + state.spec.tide.slot : Time::never());
 }
 
+void refresh_drill_timer(PoolState& state) {
+  const DrillState& drill = state.drill;
+  Time at = Time::never();
+  if (drill.phase == DrillPhase::settling) at = drill.settle_by;
+  if (drill.phase == DrillPhase::demand) {
+    at = drill.until;
+    for (const DrillReplica& replica : drill.placed) {
+      if (replica.ready == Time::never()) {
+        at = std::min(at, replica.asked + drill.limits.ready_within);
+      }
+    }
+    if (drill.pausing) at = std::min(at, drill.paused_at + drill.limits.pause);
+    if (drill.paused_at == Time::never()) at = std::min(at, drill.pause_at);
+  }
+  set_timer(state, TimerKind::drill, 0, at > state.now ? at : Time::never());
+}
+
 void note_plan(PoolState& state, const Plan& plan) {
   if (plan.kind == PlanKind::reservation) state.index->reserved.insert(plan.task);
   if (plan.kind == PlanKind::move) state.index->moving.insert(plan.task);

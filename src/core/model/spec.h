@@ -195,6 +195,8 @@ struct ContractSpec {
   Micros drain = seconds(5);      // s
   Micros release = seconds(5);    // τ: from yield to freed memory
   Micros restore = seconds(180);  // R
+  // Recovery time objective: from placement to work again; 0 = none declared (D12).
+  Micros recovery{0};
 
   [[nodiscard]] bool any() const { return sdk || signals || watch; }
 };

@@ -46,7 +46,9 @@ PoolState::PoolState(const PoolState& other)
       expected_waits(other.expected_waits),
       newest_placed(other.newest_placed),
       arrivals(other.arrivals),
-      arrivals_hour(other.arrivals_hour) {
+      arrivals_hour(other.arrivals_hour),
+      drill(other.drill),
+      last_drill(other.last_drill) {
   rebuild_index(*this);
 }
 
@@ -266,7 +268,7 @@ void visit_scalars(Visitor& visitor, State& self){
         NEAP_ROW(next_allocation, demand, basis, tide, guard_retry_at)
             NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)
                 NEAP_ROW(pipelines, next_pipeline) NEAP_ROW(growth_look_at)
-                    NEAP_ROW(lane_look_at, deadlines_look_at, expected_waits)}
+                    NEAP_ROW(lane_look_at, deadlines_look_at, expected_waits, drill, last_drill)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/model/demand.h"
+#include "core/model/drill.h"
 #include "core/model/events.h"
 #include "core/model/fields.h"
 #include "core/model/result.h"
@@ -333,6 +334,8 @@ struct PoolState {
   std::vector<Time> newest_placed;     // by tier: the latest submission of those placed
   std::vector<Arrivals> arrivals;      // sorted by devices
   std::int64_t arrivals_hour = 0;      // of the epoch, up to which it is kept
+  DrillState drill;
+  DrillResult last_drill;
 
   std::unique_ptr<PoolIndex> index;
 

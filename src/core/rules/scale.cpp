@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/rules/drill.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -53,13 +54,16 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
   }
   const auto live = static_cast<std::int32_t>(staying.size());
   const std::int32_t most = service.removed ? 0 : service.spec.max_replicas;
-  const std::int32_t least = service.removed ? 0 : service.spec.min_replicas;
+  const std::int32_t least = service.removed ? 0 : least_replicas(state, service);
   if (live > most) {
     return {0, first_to_leave(state, staying, static_cast<std::size_t>(live - most)),
             service.removed ? "the service was removed" : "above its largest number of replicas"};
   }
   if (live < least) return {least - live, {}, "below its smallest number of replicas"};
   if (state.pause.active) return {};
+  if (const std::int32_t extra = live - replicas_after_drill(state, service, now); extra > 0) {
+    return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)), "the drill is over"};
+  }
   const ScaleSpec& scale = scale_of(state, service);
   const auto held_for = [&](Time since, Micros needed) {
     return since != Time::never() && now - since >= needed;
@@ -68,7 +72,7 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
     const auto target = tidal_target(state, service, now);
     if (target && *target > live) return {*target - live, {}, "the demand or its hour needs more"};
     if (target && held_for(service.below_since, scale.dwell)) {
-      const std::int32_t surplus = live - std::max(*target, service.needed_while_low);
+      const std::int32_t surplus = live - std::max({*target, least, service.needed_while_low});
       if (surplus <= 0) return {};
       return {0, first_to_leave(state, staying, static_cast<std::size_t>(surplus)),
               "fewer were enough for long"};

@@ -84,10 +84,13 @@ std::int64_t replicas_for(const ServiceState& service, std::int64_t in_use) {
 }
 
 bool is_short(const PoolState& state, const ServiceState& service, Time now) {
+  const auto ready = std::count_if(service.replicas.begin(), service.replicas.end(),
+                                   [&](TaskId id) { return state.tasks.at(id).ready; });
+  const DrillState& drill = state.drill;
+  const bool rehearsed = drill.phase == DrillPhase::demand && drill.service == service.id;
+  if (rehearsed && drill.replicas > ready) return true;
   if (!service.in_use || service.last_sample == Time::never()) return false;
   if (now - service.last_sample > scale_of(state, service).stale_after) return false;
-  const std::int64_t ready = std::count_if(service.replicas.begin(), service.replicas.end(),
-                                           [&](TaskId id) { return state.tasks.at(id).ready; });
   return replicas_for(service, *service.in_use) > ready;
 }
 
