@@ -55,8 +55,9 @@ struct QueueKey {
 };
 
 // Order of forced tasks: those with a promise first, then by the time at which they are forced.
+// Rank 1: no start is promised, but they may have devices of the lane; 2: they may not.
 struct WaitKey {
-  std::uint8_t rank = 0;  // 0: a start is promised
+  std::uint8_t rank = 0;
   Time forced_at;
   TaskId task;
   auto operator<=>(const WaitKey&) const = default;
@@ -101,6 +102,7 @@ struct PoolIndex {
   std::set<DeviceId> lane;           // its devices, usable or not
   std::set<WaitKey> promised;  // wait, with a start that is promised, or are to be forced without
   std::set<TaskId> near_deadline;  // wait, with a deadline that was accepted
+  std::set<TaskId> infeasible;     // wait, and no start could be promised
   std::set<TimerKey> timers;
   std::unordered_map<std::uint64_t, Time> timer_of;          // kind << 32 | id
   std::unordered_map<std::string, ShapeId> shape_ids;        // by encoded shape
