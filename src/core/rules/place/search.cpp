@@ -163,7 +163,28 @@ std::vector<Slot> Search::at_stage(std::uint8_t mask) {
 }
 
 namespace {
-// A gang whose parts differ, where equal ones are not to be had in any stage.
+
+// Whether the pool, were it empty, has equal parts for the gang: nodes whose devices of the model
+// all are usable in these roles.
+bool could_be_even(const PoolState& state, const Shape& shape, ModelId model, std::uint8_t mask) {
+  const Split split = split_of(shape.request, state.models[model.value].per_node);
+  std::int32_t parts = split.nodes + (split.remainder > 0 ? 1 : 0);
+  for (std::size_t n = 0; n < state.nodes.size() && parts > 0; ++n) {
+    const NodeState& node = state.nodes[n];
+    std::int32_t usable = 0;
+    for (std::int32_t i = 0; i < node.count; ++i) {
+      const DeviceState& device = state.devices[node.first.value + static_cast<std::uint32_t>(i)];
+      const bool counts = device.model == model && (mask & role_bit(device.role)) != 0;
+      usable += counts && is_usable(state, device) ? 1 : 0;
+    }
+    const bool full = usable >= split.per_node;
+    if (full && !is_kept_off(state, shape, NodeId(static_cast<std::uint32_t>(n)))) --parts;
+  }
+  return parts <= 0;
+}
+
+// A gang whose parts differ, where equal ones are not to be had even in an empty pool: elsewhere it
+// waits for them, for what it would leave over of many nodes is what keeps others from whole ones.
 std::vector<Slot> find_uneven(const PoolState& state, const Shape& shape,
                               const std::vector<std::uint8_t>& stages) {
   for (const std::uint8_t mask : stages) {
@@ -171,12 +192,14 @@ std::vector<Slot> find_uneven(const PoolState& state, const Shape& shape,
       const ModelState& model = state.models[id.value];
       const Take take = take_of(state, shape.request, model.memory - state.spec.device_reserve);
       if (shape.request.count <= model.per_node || take.share < whole_device) continue;
+      if (could_be_even(state, shape, id, stages.back())) continue;
       auto slots = place_gang(state, shape, id, mask, GangParts::uneven);
       if (!slots.empty()) return slots;
     }
   }
   return {};
 }
+
 }  // namespace
 
 std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
