@@ -12,6 +12,8 @@ void read_scale(Fields& scale, ScaleSpec& into) {
   scale.duration("stale_after", into.stale_after, seconds(1), hours(1));
   scale.part("headroom", into.headroom);
   scale.duration("dwell", into.dwell, Micros(0), hours(24));
+  scale.duration("trend", into.trend, Micros(0), hours(1));
+  scale.part("plan", into.plan);
   if (into.down_below >= into.up_above) {
     scale.refuse("down_below", "is not below scale.up_above; replicas would come and go for ever");
   }

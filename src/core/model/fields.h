@@ -67,6 +67,7 @@ NEAP_ROW(compensation, wait_min, chain_protect)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ScaleSpec)
 NEAP_ROW(mode, up_above, up_for, down_below, down_for, stale_after, headroom, dwell)
+NEAP_ROW(trend, plan)
 NEAP_ROW(queue_above, first_byte_above)
 NEAP_FIELDS_END
 NEAP_FIELDS(TideSpec, derive, slot, lead, violations_per_mille, costs, calendar)

@@ -63,6 +63,8 @@ struct ScaleSpec {
   Micros stale_after = seconds(30);  // a longer gap between samples is "unknown"
   Ppm headroom{50'000};              // tidal: above the demand of now
   Micros dwell = minutes(30);        // tidal: so long fewer must do before one goes
+  Micros trend{0};                   // tidal: the rise of so long is expected once more
+  Ppm plan{1'000'000};               // tidal: of what the hour needed on other days
   // Of those the gateway tells: requests that wait for a replica, for each that is ready, and the
   // p95 of the time to the first byte; without a bound of its own the service's objective.
   std::int32_t queue_above = 0;

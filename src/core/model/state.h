@@ -211,6 +211,7 @@ struct ServiceState {
   std::optional<std::int64_t> in_use;
   std::int32_t failures = 0;              // starts in a row that ended unasked
   DayCurve curve;                         // where replicas follow the tide
+  std::vector<LoadSample> recent;         // within the trend, the oldest first
   std::optional<std::int64_t> slot_peak;  // demand in the slot that is open, in devices
   std::int32_t needed_while_low = 0;      // the most replicas needed since below_since
   // Signals beside the use. Once one was told, not knowing it is not knowing the load.
@@ -402,6 +403,7 @@ NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_sin
 NEAP_ROW(below_since, in_use, failures, curve, slot_peak, needed_while_low)
 NEAP_ROW(queued, first_byte, queue_told, first_byte_told, idle_since, wake)
 NEAP_ROW(version, newest_version, roll, rolled_back)
+NEAP_ROW(recent)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(StageState)
 NEAP_ROW(name, after, when, task, deploys, service, phase, since)
@@ -416,6 +418,7 @@ NEAP_FIELDS(Arrivals, devices, tasks)
 NEAP_FIELDS(DemandBook, kinds, seen)
 NEAP_FIELDS(PlacementBasis, version, seen, kinds, table)
 NEAP_FIELDS(DayCurve, hour, open, closed)
+NEAP_FIELDS(LoadSample, at, in_use)
 NEAP_FIELDS(TideBook, begun, slot_begin, outage, elastic)
 NEAP_FIELDS(Pause, active, by, why, since)
 

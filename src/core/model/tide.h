@@ -32,6 +32,13 @@ struct DayCurve {
 };
 inline constexpr std::size_t hours_kept = 8 * 24;
 
+// A sample of a service's load, kept as long as the trend looks back.
+struct LoadSample {
+  Time at;
+  std::int64_t in_use = 0;
+};
+inline constexpr std::size_t samples_kept = 16;
+
 // Of the pool: what was demanded in each slot, and the guard.
 struct TideBook {
   bool begun = false;

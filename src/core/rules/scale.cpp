@@ -1,6 +1,8 @@
 #include "core/rules/scale.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "core/rules/drill.h"
 #include "core/rules/tide.h"
@@ -15,23 +17,52 @@ bool leaves(const TaskState& task) {
 }
 
 // Which replica goes first: one that still waits, one that does not serve yet, then one on devices
-// that training could use, the newest of equals.
-std::tuple<int, int, std::int64_t> leave_order(const PoolState& state, const TaskState& task) {
-  int worst_role = 3;
-  for (const Slot& slot : task.slots) {
-    worst_role = std::min(worst_role, static_cast<int>(state.device(slot.device).role));
+// that training could use; of those, of the node with the fewest, so that it becomes free as a
+// whole; the newest of equals.
+struct Leaver {
+  int progress = 0;
+  int worst_role = 0;
+  std::int32_t beside = 0;
+  NodeId node;
+  TaskId task;
+  [[nodiscard]] bool goes_before(const Leaver& other) const {
+    const auto key = [](const Leaver& l) {
+      return std::tuple(l.progress, l.worst_role, l.beside, l.node);
+    };
+    return key(*this) != key(other) ? key(*this) < key(other) : task > other.task;
   }
-  const int progress = task.phase == Phase::waiting ? 0 : task.ready ? 2 : 1;
-  return {progress, worst_role, -static_cast<std::int64_t>(task.id.value)};
+};
+
+Leaver leaver_of(const PoolState& state, const TaskState& task) {
+  Leaver leaver{task.phase == Phase::waiting ? 0 : task.ready ? 2 : 1, 3, 0, NodeId(0), task.id};
+  for (const Slot& slot : task.slots) {
+    leaver.worst_role =
+        std::min(leaver.worst_role, static_cast<int>(state.device(slot.device).role));
+  }
+  const bool placed = holds_devices(task.phase) && !task.slots.empty();
+  if (placed) leaver.node = state.device(task.slots.front().device).node;
+  return leaver;
 }
 
-std::vector<TaskId> first_to_leave(const PoolState& state, std::vector<const TaskState*> staying,
+std::vector<TaskId> first_to_leave(const PoolState& state,
+                                   const std::vector<const TaskState*>& staying,
                                    std::size_t count) {
-  std::sort(staying.begin(), staying.end(), [&](const TaskState* a, const TaskState* b) {
-    return leave_order(state, *a) < leave_order(state, *b);
-  });
+  std::vector<Leaver> leavers;
+  std::map<NodeId, std::int32_t> on_node;
+  for (const TaskState* task : staying) {
+    leavers.push_back(leaver_of(state, *task));
+    ++on_node[leavers.back().node];
+  }
   std::vector<TaskId> out;
-  for (std::size_t i = 0; i < std::min(count, staying.size()); ++i) out.push_back(staying[i]->id);
+  while (out.size() < count && !leavers.empty()) {
+    for (Leaver& leaver : leavers) leaver.beside = on_node[leaver.node];
+    const auto first =
+        std::min_element(leavers.begin(), leavers.end(),
+                         [](const Leaver& a, const Leaver& b) { return a.goes_before(b); });
+    --on_node[first->node];
+    out.push_back(first->task);
+    leavers.erase(first);
+  }
   return out;
 }
 

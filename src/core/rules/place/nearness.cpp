@@ -61,18 +61,30 @@ void add_kin(const PoolState& state, const Shape& shape, std::vector<NodeId>& ou
   }
 }
 
+// Of a group so many in a fault domain are no loss that hurts (S14): an eighth.
+constexpr std::int32_t bearable_part = 8;
+
 struct Crowd {
-  std::int32_t members = 0;
+  bool full = false;          // one more would be more than its loss may take
+  std::int32_t order = 0;     // those that are not full: the most crowded first; others last
   DomainId domain;
   auto operator<=>(const Crowd&) const = default;
 };
 
-// Of the fault domains, those with the fewest of the group: so the loss of one leaves as many of
-// a service's replicas as can be (S14).
-std::vector<Crowd> least_crowded(const PoolState& state, const GroupIndex& group) {
+// Of the fault domains, those with the most of the group that may have one more, so that other
+// nodes stay whole; then those with the fewest, so that the loss of one leaves as many of a
+// service's replicas as can be.
+std::vector<Crowd> best_domains(const PoolState& state, const GroupIndex& group) {
   std::vector<Crowd> all;
+  std::int32_t members = 1;  // and the one that is placed
   for (std::uint16_t d = 0; d < state.domains.size(); ++d) {
-    all.push_back({group.members(Cell::domain, d), DomainId(d)});
+    all.push_back({false, group.members(Cell::domain, d), DomainId(d)});
+    members += all.back().order;
+  }
+  const std::int32_t most = (members + bearable_part - 1) / bearable_part;
+  for (Crowd& crowd : all) {
+    crowd.full = crowd.order >= most;
+    if (!crowd.full) crowd.order = -crowd.order;
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -83,7 +95,7 @@ void add_spread(const PoolState& state, const Shape& shape, std::vector<NodeId>&
   if (shape.purpose != Purpose::inference || group == nullptr || state.domains.size() < 2) return;
   const std::uint8_t roles = allowed_roles(shape);
   std::size_t domains = 0;
-  for (const Crowd& crowd : least_crowded(state, *group)) {
+  for (const Crowd& crowd : best_domains(state, *group)) {
     std::size_t added = 0;
     for (const ModelIndex& model : state.index->models) {
       // The guard before the buffer before the core, as inference takes them.
