@@ -5,8 +5,10 @@ namespace neap {
 
 namespace {
 WaitKey wait_key(const TaskState& task) {
-  const bool issued = task.bound == BoundCode::issued;
-  return {static_cast<std::uint8_t>(issued ? 0 : 1), task.forced_at, task.id};
+  const bool fits_lane = task.bound == BoundCode::infeasible || task.bound == BoundCode::requeued;
+  std::uint8_t rank = task.lane == LaneUse::borrows && fits_lane ? 1 : 2;
+  if (task.bound == BoundCode::issued) rank = 0;
+  return {rank, task.forced_at, task.id};
 }
 }  // namespace
 
@@ -22,8 +24,13 @@ void refresh_promise(PoolState& state, const TaskState& task) {
   } else {
     index.promised.erase(wait_key(task));
   }
-  const bool to_judge = waits && task.bound == BoundCode::none && task.purpose == Purpose::batch &&
-                        !task.service.valid() && state.spec.fairness.lane > 0;
+  if (waits && task.bound == BoundCode::infeasible) {
+    index.infeasible.insert(task.id);
+  } else {
+    index.infeasible.erase(task.id);
+  }
+  const bool to_judge = waits && task.bound == BoundCode::none &&
+                        task.purpose != Purpose::inference && state.spec.fairness.lane > 0;
   if (to_judge) {
     index.agenda.bounds.insert(task.id);
   } else {
