@@ -256,8 +256,9 @@ enum class WaitCode : std::uint8_t {
   team_limit,      // its team, or one above it, would have more than its limit
 };
 
-// Whether a task may have devices of the lane while nobody is forced to start there.
-enum class LaneUse : std::uint8_t { none, borrows };
+// Whether a task may have devices of the lane while nobody is forced to start there; forced: the
+// shape of a task that is to start there, which has no other devices.
+enum class LaneUse : std::uint8_t { none, borrows, forced };
 
 // What became of the deadline of a task at its submission.
 enum class DeadlineVerdict : std::uint8_t { none, accepted, work_unknown, too_soon };
