@@ -4,6 +4,7 @@
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/model/check.h"
+#include "core/model/team_index.h"
 #include "core/rules/admit.h"
 #include "core/rules/scale.h"
 #include "core/rules/tide.h"
@@ -23,7 +24,7 @@ class DecisionApplier {
     task.releasable = d.releasable;
     task.lane = d.lane;
     task.deadline = d.deadline;
-    task.shape = intern_shape(state_, shape_of(task));
+    task.shape = intern_shape(state_, shape_of(state_.spec, task));
     note_arrival(state_, task.spec.request);
     count_arrival(state_, state_.shape(task.shape));
     refresh_queue(state_, task);
@@ -167,7 +168,7 @@ class DecisionApplier {
       task.detail = std::to_string(service.failures) +
                     " starts in a row ended unasked; `neap ps --all` shows how";
     }
-    task.shape = intern_shape(state_, shape_of(task));
+    task.shape = intern_shape(state_, shape_of(state_.spec, task));
     note_arrival(state_, task.spec.request);
     service.replicas.push_back(task.id);
     ++service.next_replica;
@@ -276,6 +277,7 @@ class DecisionApplier {
     refresh_devices_of(state_, others);
     for (const Slot& slot : plan.slots) refresh_device(state_, slot.device);
     refresh_queue(state_, state_.tasks.at(plan.task));
+    refresh_team(state_, state_.tasks.at(plan.task));
   }
 
   // Nothing that it has of the lender's is held for the lender as well.

@@ -24,8 +24,10 @@ class EventApplier {
     const bool same_slots = tide.derive == e.spec.tide.derive && tide.slot == e.spec.tide.slot &&
                             tide.lead == e.spec.tide.lead;
     const bool same_mode = state_.spec.scale.mode == e.spec.scale.mode;
+    const bool same_teams = state_.spec.teams == e.spec.teams;
     state_.spec = e.spec;
     state_.configured = true;
+    if (!same_teams) adopt_teams(state_);
     if (!same_slots) state_.tide = TideBook();  // what was counted by others says nothing
     for (ServiceState& service : state_.services) {
       if (same_mode || service.spec.scale) continue;

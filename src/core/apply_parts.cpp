@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/model/check.h"
+#include "core/model/team_index.h"
 
 namespace neap {
 
@@ -52,6 +53,7 @@ void change_phase(PoolState& state, TaskState& task, Phase phase) {
   if (phase == Phase::waiting) note_place_claimed(state, task);
   refresh_queue(state, task);
   refresh_timer(state, task);
+  refresh_team(state, task);
   if (state.index->ended.size() > ended_tasks_kept) {
     const TaskId oldest = state.index->ended.begin()->second;
     state.index->ended.erase(state.index->ended.begin());
@@ -172,6 +174,7 @@ void drop_plan(PoolState& state, TaskId task) {
   for (const Slot& slot : plan.slots) refresh_device(state, slot.device);
   refresh_devices_of(state, others);
   refresh_queue(state, state.tasks.at(task));
+  refresh_team(state, state.tasks.at(task));
 }
 
 void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string detail) {

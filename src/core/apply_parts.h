@@ -39,6 +39,8 @@ void set_due(const PoolState& state, TaskState& task);
 TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 // A task was admitted: placement takes notice of what is asked for.
 void note_arrival(PoolState& state, const Request& request);
+// The pool has other teams than before: who waits does so as a task of its team.
+void adopt_teams(PoolState& state);
 // A failed start or crash: waits out a growing pause, or fails for good.
 void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail);
 // Whether a drill of this service may begin.

@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/rules/admit.h"
 #include "core/rules/place/leftover_table.h"
+#include "core/rules/teams.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -40,6 +41,10 @@ class EventChecker {
                         " devices is more than the " + std::to_string(spec.total_gpus) +
                         " of this file's total_gpus",
                     "pool.inference_guard_min");
+    }
+    if (const auto fault = fault_of_teams(spec)) {
+      return refuse(ErrorCode::invalid_argument, fault->message,
+                    "teams[" + std::to_string(fault->team) + "]." + fault->field);
     }
     const auto heavier = [](const TierSpec& a, const TierSpec& b) { return a.weight > b.weight; };
     if (!std::is_sorted(spec.tiers.begin(), spec.tiers.end(), heavier)) {

@@ -7,9 +7,11 @@
 #include "core/rules/admit.h"
 #include "core/rules/guard.h"
 #include "core/rules/leaving.h"
+#include "core/rules/order.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/scale.h"
+#include "core/rules/teams.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -276,13 +278,6 @@ void Decider::start(const TaskState& task, std::vector<Slot> slots) {
 // ---- 7 ---------------------------------------------------------------------------------------
 
 namespace {
-struct Head {
-  TierId tier;
-  QueueKey key;
-  ShapeId shape;
-  auto operator<=>(const Head&) const = default;
-};
-
 std::optional<Head> head_of(const PoolState& state, ShapeId shape) {
   const auto& queue = state.index->waiting[shape.value];
   if (queue.empty()) return std::nullopt;
@@ -292,16 +287,19 @@ std::optional<Head> head_of(const PoolState& state, ShapeId shape) {
 
 void Decider::place_waiting() {
   auto& shapes = state_.index->agenda.shapes;
-  std::set<Head> heads;
+  HeadOrder heads(state_);
   for (auto s = shapes.first(); s; s = shapes.at_or_after(*s + 1)) {
-    if (const auto head = head_of(state_, ShapeId(*s))) heads.insert(*head);
+    if (const auto head = head_of(state_, ShapeId(*s))) heads.add(*head);
   }
   for (auto s = shapes.first(); s; s = shapes.first()) shapes.erase(*s);
   int searches = 0;
   for (int tried = 0; !heads.empty() && tried < placements_per_decide; ++tried) {
-    const Head head = *heads.begin();
-    heads.erase(heads.begin());
+    const Head head = heads.take();
     const TaskState& task = state_.tasks.at(head.key.task);
+    if (is_over_limit(task)) {
+      set_wait_code(head.shape, WaitCode::team_limit);
+      continue;
+    }
     Placement placement = place(state_, state_.shape(head.shape));
     if (placement.slots.empty() && give_room_to(task)) {
       placement = place(state_, state_.shape(head.shape));
@@ -317,9 +315,15 @@ void Decider::place_waiting() {
       lend_room_behind(head.shape);
       continue;
     }
-    if (const auto next = head_of(state_, head.shape)) heads.insert(*next);
+    if (const auto next = head_of(state_, head.shape)) heads.add(*next);
   }
-  for (const Head& head : heads) shapes.insert(head.shape.value);
+  for (const ShapeId shape : heads.left()) shapes.insert(shape.value);
+}
+
+// It waits, and others pass it: a team at its limit holds nobody else up.
+bool Decider::is_over_limit(const TaskState& task) const {
+  const Shape& shape = state_.shape(task.shape);
+  return limit_in_the_way(state_, shape.team, milli_of(shape.request)).has_value();
 }
 
 Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {

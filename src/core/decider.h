@@ -48,6 +48,7 @@ class Decider {
   void stop(const TaskState& task, StopReason reason);
   void withdraw_from(DeviceId device);
   void start(const TaskState& task, std::vector<Slot> slots);
+  [[nodiscard]] bool is_over_limit(const TaskState& task) const;
   void drop_plan_of(TaskId task, const std::string& why);
   enum class Preempting : std::uint8_t { planned, impossible, paused };
   Preempting try_preempt(const TaskState& task, int& searches);

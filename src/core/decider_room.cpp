@@ -8,6 +8,7 @@
 #include "core/rules/keep_room.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/teams.h"
 
 namespace neap {
 
@@ -67,7 +68,7 @@ Time Decider::reserve_for_waiters() {
       }
       next = std::min(next, now_ + look_again);
       if (std::find(failed.begin(), failed.end(), task.shape) != failed.end()) continue;
-      if (!needs_room_kept(state_, task) || !has_turn(task)) continue;
+      if (is_over_limit(task) || !needs_room_kept(state_, task) || !has_turn(task)) continue;
       if (++searches > searches_per_look) return next;
       if (!reserve(task)) failed.push_back(state_.tasks.at(id).shape);
     }
@@ -144,6 +145,14 @@ void Decider::make_room_for(TaskId id) {
   }
 }
 
+namespace {
+bool leaves_guarantees(const PoolState& state, const TaskState& task, const Shape& demand,
+                       const Offer& offer) {
+  const Victim victim{task.id, offer.mode, offer.release_by, offer.cost};
+  return TeamRights(state, demand).allows(std::span(&victim, 1));
+}
+}  // namespace
+
 // The wait that this saves, times g, has to be worth more than 1.5 times what the move costs.
 void Decider::move_for(TaskId id, TaskId tenant, const Departure& departure, Time stay) {
   const Plan& plan = state_.plans.at(id);
@@ -161,7 +170,7 @@ void Decider::move_for(TaskId id, TaskId tenant, const Departure& departure, Tim
   const Offer& offer = *departure.move;
   if (!to.empty()) {
     move({tenant, std::move(to), offer}, id);
-  } else if (may_yield_to(state_, task, shape)) {
+  } else if (may_yield_to(state_, task, shape) && leaves_guarantees(state_, task, shape, offer)) {
     emit(YieldAsked{tenant, task.allocation, offer.mode, offer.release_by, StopReason::preempted});
   }
 }
@@ -176,7 +185,7 @@ void Decider::move(const Move& move, TaskId for_task) {
 // ---- loans -----------------------------------------------------------------------------------
 
 bool Decider::lend_room_to(const TaskState& task) {
-  if (state_.index->reserved.empty()) return false;
+  if (state_.index->reserved.empty() || is_over_limit(task)) return false;
   std::optional<Loan> loan = find_loan(state_, task, now_, lending_nodes_left_);
   if (!loan) return false;
   emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(loan->slots),

@@ -4,6 +4,7 @@
 
 #include "core/model/check.h"
 #include "core/model/codec.h"
+#include "core/model/team_index.h"
 
 namespace neap {
 
@@ -207,6 +208,7 @@ ShapeId intern_shape(PoolState& state, const Shape& shape) {
   state.wait_codes.push_back(WaitCode::none);
   state.preempt_retry_at.push_back(Time(0));
   state.index->waiting.emplace_back();
+  if (state.index->teams) state.index->teams->number_of(shape.team);
   return next;
 }
 
@@ -416,6 +418,7 @@ void rebuild_index(PoolState& state) {
   refresh_look(state, Look::deadlines);
   refresh_tide_timer(state);
   refresh_drill_timer(state);
+  rebuild_teams(state);
   index.victims.touch_all();
   index.agenda.guard = true;  // roles were assigned with the record that called for it
   mark_waiting(state);
@@ -471,8 +474,8 @@ bool index_is_current(const PoolState& state) {
          a.rack_nodes == b.rack_nodes && a.domain_nodes == b.domain_nodes &&
          a.waiters == b.waiters && a.reserved == b.reserved && a.moving == b.moving &&
          a.lane == b.lane && a.promised == b.promised && a.infeasible == b.infeasible &&
-         a.near_deadline == b.near_deadline && a.leaving == b.leaving && a.ended == b.ended &&
-         a.running_by_tier == b.running_by_tier;
+         teams_are_equal(state, fresh) && a.near_deadline == b.near_deadline &&
+         a.leaving == b.leaving && a.ended == b.ended && a.running_by_tier == b.running_by_tier;
 }
 
 }  // namespace neap

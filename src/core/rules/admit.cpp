@@ -73,8 +73,9 @@ Admission admit(const PoolState& state, const TaskState& task) {
   return result;
 }
 
-Shape shape_of(const TaskState& task) {
-  Shape shape{task.spec.request, task.tier, task.purpose, task.dedicated, task.releasable};
+Shape shape_of(const PoolSpec& pool, const TaskState& task) {
+  Shape shape{task.spec.request, task.tier, task.purpose, task.dedicated, task.releasable, {}};
+  if (!pool.teams.empty()) shape.team = task.spec.team;
   shape.request.near.group = group_of(task.spec);
   return shape;
 }

@@ -19,7 +19,7 @@ struct Admission {
 };
 [[nodiscard]] Admission admit(const PoolState& state, const TaskState& task);
 
-[[nodiscard]] Shape shape_of(const TaskState& task);
+[[nodiscard]] Shape shape_of(const PoolSpec& pool, const TaskState& task);
 
 // A request that no device of the pool, or not all of them together, could ever carry.
 [[nodiscard]] Result<void> check_request(const PoolState& state, const Request& request);

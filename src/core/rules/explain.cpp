@@ -5,6 +5,7 @@
 #include "core/model/pool_index.h"
 #include "core/rules/keep_room.h"
 #include "core/rules/place.h"
+#include "core/rules/teams.h"
 
 namespace neap {
 
@@ -187,6 +188,41 @@ std::string nearness_text(const PoolState& state, const Shape& shape, WaitCode c
   return where + ", and no two may be in one " + cell_text(near.apart);
 }
 
+std::string devices_text(std::int64_t milli) {
+  std::string text = std::to_string(milli / 1000);
+  if (milli % 1000 != 0) {
+    const std::string part = std::to_string(1000 + milli % 1000);
+    text += "." + part.substr(1, part.find_last_not_of('0'));
+  }
+  return text;
+}
+
+std::string limit_text(const PoolState& state, const Shape& shape) {
+  const auto number = limit_in_the_way(state, shape.team, milli_of(shape.request));
+  if (!number) return "; it is looked at next";
+  const Team& team = state.index->teams->at(*number);
+  return "; team " + team.name + " has " + devices_text(team.all.committed) + " of the " +
+         devices_text(*team.limit) + " devices that it may have at most: it waits until tasks of " +
+         team.name + " end";
+}
+
+// What a team below its guarantee may count on (D6).
+std::string guarantee_text(const PoolState& state, const Shape& shape) {
+  const TeamIndex* teams = state.index->teams.get();
+  if (teams == nullptr) return {};
+  std::string text;
+  teams->for_chain(teams->find(shape.team).value_or(-1), [&](std::int32_t n) {
+    const Team& team = teams->at(n);
+    if (!text.empty() || team.all.expected >= team.guarantee) return;
+    text = "; team " + team.name + " has " + devices_text(team.all.expected) + " of its " +
+           devices_text(team.guarantee) + " guaranteed devices";
+    if (team.all.expected + milli_of(shape.request) > team.guarantee) {
+      text += ", and would have more with it: nobody of its tier is asked to yield";
+    }
+  });
+  return text;
+}
+
 std::string shortage_text(const PoolState& state, const TaskState& task) {
   const WaitCode code = wait_code_of(state, task);
   if (code == WaitCode::none) return {};
@@ -198,6 +234,7 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
   const std::string need = "needs " + request_text(task.spec.request);
   if (code == WaitCode::not_considered) return need + "; it is looked at next";
   const Shape& shape = state.shape(task.shape);
+  if (code == WaitCode::team_limit) return need + limit_text(state, shape);
   const Best best = best_of(state, shape);
   if (out_of_reach(shape.request, best)) {
     return need + "; only " + std::to_string(best.usable) + " usable devices may ever serve it" +
@@ -246,6 +283,11 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
 
 std::string explain_wait(const PoolState& state, const TaskState& task) {
   std::string text = shortage_text(state, task);
+  const WaitCode code = wait_code_of(state, task);
+  if (task.shape.valid() && code > WaitCode::not_considered && code != WaitCode::yield_pending &&
+      code != WaitCode::backoff && code != WaitCode::team_limit) {
+    text += guarantee_text(state, state.shape(task.shape));
+  }
   const bool none_may_yield =
       task.phase == Phase::waiting && task.shape.valid() && !state.plans.contains(task.id) &&
       state.preempt_retry_at[task.shape.value] > state.now &&

@@ -1,6 +1,7 @@
 #include "core/rules/preempt.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/model/pool_index.h"
@@ -9,6 +10,7 @@
 #include "core/rules/preempt_gang.h"
 #include "core/rules/preempt_host.h"
 #include "core/rules/preempt_node.h"
+#include "core/rules/teams.h"
 
 namespace neap {
 
@@ -44,6 +46,7 @@ void coarsen(Request& request) {
   request.cpu_milli -= request.cpu_milli % cpu_step;
   request.host_memory -= MiB(request.host_memory.value % host_step);
   request.near = {};  // who may be where only makes it dearer
+  request.least = 0;
   if (request.share == whole_device) {
     request.trust_domain.clear();  // nobody stays
   } else if (request.share.value > share_step) {
@@ -68,8 +71,12 @@ std::vector<Victim> maybe_spare(std::vector<Victim> victims, bool exact) {
 
 class VictimSearch {
  public:
-  VictimSearch(PoolState& state, Time now, Time needed_by, Killing killing)
-      : state_(state), now_(now), needed_by_(needed_by), killing_(killing) {}
+  VictimSearch(PoolState& state, const Shape& demand, Time now, Time needed_by, Killing killing)
+      : state_(state),
+        now_(now),
+        needed_by_(needed_by),
+        killing_(killing),
+        rights_(state, demand) {}
 
   std::optional<Proposal> run(const Shape& demand) {
     for (const ModelId id : allowed_models(state_, demand.request)) {
@@ -104,7 +111,8 @@ class VictimSearch {
  private:
   const VictimBounds::Tree& bounds_of(const Shape& demand, std::int32_t count, Spread spread) {
     DemandClass demands{demand, horizon_for(state_.spec.preempt, needed_by_ - now_), killing_,
-                        spread};
+                        spread, rights_.taking()};
+    demands.shape.team.clear();  // a guarantee only keeps victims from it
     // The part of one node is a request of its own.
     Request& part = demands.shape.request;
     const HostPart host = host_part(part, count);
@@ -145,12 +153,15 @@ class VictimSearch {
 
   void try_node(const Shape& demand, NodeId node) {
     cells_.spend(64);  // for reading the node
-    read_node(state_, node, demand, now_, needed_by_, killing_, problem_);
+    read_node(state_, node, demand, now_, needed_by_, killing_, rights_, problem_);
     solve_node(solver_, problem_, demand.request.count, cells_, cover_);
     if (!cover_.feasible) return;
     lower_ = std::min(lower_, cover_.lower);
-    std::vector<Victim> victims;
-    for (const std::uint32_t c : cover_.chosen) victims.push_back(problem_.victims[c]);
+    std::vector<Victim> victims = chosen();
+    if (!rights_.allows(victims)) {
+      victims = cover_within_guarantees(demand);
+      if (!cover_.feasible) return;
+    }
     if (best_ && !wins(cover_.price, victims.size(), node)) return;
     const auto place = [&] {
       return place_on_node(state_, room_without(state_, node, demand, victims), demand,
@@ -166,6 +177,49 @@ class VictimSearch {
     sort_by_task(victims);
     const std::int64_t cost = total_cost(victims);
     best_ = Proposal{std::move(slots), std::move(victims), cost, cost};
+  }
+
+  std::vector<Victim> chosen() const {
+    std::vector<Victim> victims;
+    for (const std::uint32_t c : cover_.chosen) victims.push_back(problem_.victims[c]);
+    return victims;
+  }
+
+  // The cheapest cover takes a team's guarantee: the better one of those among which all may be
+  // asked together, taken from the cheapest on, or from the largest on.
+  std::vector<Victim> cover_within_guarantees(const Shape& demand) {
+    const NodeProblem all = problem_;
+    NodeProblem best_problem;
+    Cover best;
+    for (const Taken order : {Taken::cheapest_first, Taken::largest_first}) {
+      problem_ = all;
+      keep_candidates(may_go_together(problem_.victims, order), problem_);
+      solve_node(solver_, problem_, demand.request.count, cells_, cover_);
+      if (!cover_.feasible || (best.feasible && cover_.price >= best.price)) continue;
+      best = cover_;
+      best_problem = problem_;
+    }
+    cover_ = best;
+    cover_.lower = 0;  // not searched exactly
+    problem_ = std::move(best_problem);
+    return cover_.feasible ? chosen() : std::vector<Victim>{};
+  }
+
+  enum class Taken : std::uint8_t { cheapest_first, largest_first };
+  std::vector<bool> may_go_together(const std::vector<Victim>& victims, Taken order) const {
+    std::vector<std::size_t> turns(victims.size());
+    std::iota(turns.begin(), turns.end(), std::size_t{0});
+    std::stable_sort(turns.begin(), turns.end(), [&](std::size_t a, std::size_t b) {
+      if (order == Taken::cheapest_first) return victims[a].cost < victims[b].cost;
+      return held_milli(state_.tasks.at(victims[a].task)) >
+             held_milli(state_.tasks.at(victims[b].task));
+    });
+    std::vector<Victim> in_turn;
+    for (const std::size_t i : turns) in_turn.push_back(victims[i]);
+    const std::vector<bool> may = rights_.together(in_turn);
+    std::vector<bool> out(victims.size());
+    for (std::size_t i = 0; i < turns.size(); ++i) out[turns[i]] = may[i];
+    return out;
   }
 
   // The same whatever the order in which nodes are tried, so that a bound that is low does not
@@ -304,7 +358,7 @@ class VictimSearch {
     std::vector<NodeId> queue(nodes.begin(), nodes.end());
     for (std::size_t i = 0; i < queue.size() && nodes.size() < most; ++i) {
       cells_.spend(16);
-      read_node(state_, queue[i], demand, now_, needed_by_, killing_, problem_);
+      read_node(state_, queue[i], demand, now_, needed_by_, killing_, rights_, problem_);
       for (std::size_t v = 0; v < problem_.victims.size(); ++v) {
         if (problem_.spans[v] < 2) continue;
         for (const Slot& slot : state_.tasks.at(problem_.victims[v].task).slots) {
@@ -319,7 +373,8 @@ class VictimSearch {
                  GangProblem& out) {
     out.split = split;
     for (const NodeId node : gathered.nodes) {
-      read_node(state_, node, demand, now_, needed_by_, killing_, out.nodes.emplace_back().problem);
+      read_node(state_, node, demand, now_, needed_by_, killing_, rights_,
+                out.nodes.emplace_back().problem);
     }
     number_jobs(out);
   }
@@ -363,6 +418,7 @@ class VictimSearch {
   PoolState& state_;
   Time now_, needed_by_;
   Killing killing_;
+  TeamRights rights_;
   ModelId model_;  // being searched
   Cells cells_{cells_per_search};
   NodeProblem problem_;
@@ -378,9 +434,9 @@ std::optional<Proposal> find_victims(PoolState& state, const Shape& demand, Time
                                      Time needed_by) {
   const PreemptSpec& spec = state.spec.preempt;
   if (!spec.enabled) return std::nullopt;
-  auto proposal = VictimSearch(state, now, needed_by, Killing::never).run(demand);
+  auto proposal = VictimSearch(state, demand, now, needed_by, Killing::never).run(demand);
   if (proposal || !spec.break_glass) return proposal;
-  return VictimSearch(state, now, needed_by, Killing::break_glass).run(demand);
+  return VictimSearch(state, demand, now, needed_by, Killing::break_glass).run(demand);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/model/state.h"
+#include "core/model/victim_bounds.h"
 
 namespace neap {
 
@@ -30,10 +31,13 @@ struct ReleaseTimes {
 
 // May a demand of this shape take from this task at all: running, of a lower tier, not inference,
 // interactive only for inference (D1), interruptible.
-[[nodiscard]] bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand);
+[[nodiscard]] bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand,
+                                Taking taking = Taking::lighter);
 
-// The same, whoever waits for it to leave already.
-[[nodiscard]] bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& demand);
+// The same, whoever waits for it to leave already. Taking::equal: a batch task of the same tier
+// may too, where a guarantee asks for it (rules/teams.h).
+[[nodiscard]] bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& demand,
+                                Taking taking = Taking::lighter);
 
 // Nothing when no mode releases by `needed_by`. Kill is among the modes where the pool allows
 // break-glass; find_victims() turns to it only when no set of victims can do without.

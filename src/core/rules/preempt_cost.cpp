@@ -224,15 +224,20 @@ bool is_protected(const PoolState& state, const TaskState& task, Time now) {
   return protection_of(state, task, restore, now).active;
 }
 
-bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& demand) {
+bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& demand,
+                  Taking taking) {
   if (task.phase != Phase::running || task.purpose == Purpose::inference) return false;
   if (task.purpose == Purpose::interactive && demand.purpose != Purpose::inference) return false;
   if (!task.spec.interruptible) return false;
-  return state.tier(task.tier).weight < state.tier(demand.tier).weight;
+  const std::int32_t weight = state.tier(task.tier).weight;
+  const std::int32_t wanted = state.tier(demand.tier).weight;
+  if (taking == Taking::equal && task.purpose == Purpose::batch) return weight <= wanted;
+  return weight < wanted;
 }
 
-bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand) {
-  if (!may_yield_to(state, task, demand)) return false;
+bool is_candidate(const PoolState& state, const TaskState& task, const Shape& demand,
+                  Taking taking) {
+  if (!may_yield_to(state, task, demand, taking)) return false;
   const auto& taken = state.index->plans_of_victim;
   return taken.empty() || !taken.contains(task.id);
 }

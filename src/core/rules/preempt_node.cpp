@@ -104,16 +104,45 @@ bool host_reaches(const NodeProblem& problem, std::int32_t devices) {
 
 void read_node(const PoolState& state, NodeId node, const Shape& demand, Time now, Time needed_by,
                Killing killing, NodeProblem& out) {
+  read_node(state, node, demand, now, needed_by, killing, TeamRights(state, demand), out);
+}
+
+void read_node(const PoolState& state, NodeId node, const Shape& demand, Time now, Time needed_by,
+               Killing killing, const TeamRights& rights, NodeProblem& out) {
   describe_devices(state, node, demand, out);
   const NodeRange range = range_of(state, node);
   for_tenants(state, range, out, [&](const TaskState& task) {
-    if (!is_candidate(state, task, demand)) return;
+    if (!is_candidate(state, task, demand, rights.taking()) || !rights.may_ask(task)) return;
     const auto offer = offer_by(outlook_of(state, task, now), needed_by, killing);
     if (!offer) return;
-    out.victims.push_back({task.id, offer->mode, offer->release_by, offer->cost});
+    const Victim victim{task.id, offer->mode, offer->release_by, offer->cost};
+    if (!rights.allows(std::span(&victim, 1))) return;
+    out.victims.push_back(victim);
     out.spans.push_back(nodes_of(state, task));
     add_candidate(task, demand, range, offer->cost, out);
   });
+}
+
+void keep_candidates(const std::vector<bool>& keep, NodeProblem& problem) {
+  std::vector<CoverPiece> pieces;
+  std::size_t kept = 0;
+  for (std::size_t c = 0; c < keep.size(); ++c) {
+    if (!keep[c]) continue;
+    CoverCandidate candidate = problem.cover.candidates[c];
+    const auto first = problem.cover.pieces.begin() + candidate.first;
+    candidate.first = static_cast<std::uint32_t>(pieces.size());
+    pieces.insert(pieces.end(), first, first + candidate.count);
+    problem.cover.candidates[kept] = candidate;
+    problem.victims[kept] = problem.victims[c];
+    problem.spans[kept] = problem.spans[c];
+    problem.host_frees[kept] = problem.host_frees[c];
+    ++kept;
+  }
+  problem.cover.pieces = std::move(pieces);
+  problem.cover.candidates.resize(kept);
+  problem.victims.resize(kept);
+  problem.spans.resize(kept);
+  problem.host_frees.resize(kept);
 }
 
 VictimBounds::Bound measure_bound(const PoolState& state, NodeId node, const DemandClass& demand,
@@ -123,7 +152,7 @@ VictimBounds::Bound measure_bound(const PoolState& state, NodeId node, const Dem
   const NodeRange range = range_of(state, node);
   VictimBounds::Bound out;
   for_tenants(state, range, problem, [&](const TaskState& task) {
-    if (!is_candidate(state, task, demand.shape)) return;
+    if (!is_candidate(state, task, demand.shape, demand.taking)) return;
     const std::uint32_t nodes = nodes_of(state, task);
     const Outlook outlook =
         nodes == 1 ? outlook_of(state, task, now) : widest_outlook_of(state, task, now);

@@ -10,6 +10,7 @@
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/preempt_cover.h"
+#include "core/rules/teams.h"
 
 namespace neap {
 
@@ -25,6 +26,10 @@ struct NodeProblem {
 // For victims that release by `needed_by`. `demand` names one device model.
 void read_node(const PoolState& state, NodeId node, const Shape& demand, Time now, Time needed_by,
                Killing killing, NodeProblem& out);
+void read_node(const PoolState& state, NodeId node, const Shape& demand, Time now, Time needed_by,
+               Killing killing, const TeamRights& rights, NodeProblem& out);
+// Leaves those candidates alone that are not in `keep`.
+void keep_candidates(const std::vector<bool>& keep, NodeProblem& problem);
 
 // The bound of a node (VictimBounds): no demand of this class is served there for less.
 [[nodiscard]] VictimBounds::Bound measure_bound(const PoolState& state, NodeId node,

@@ -1,0 +1,198 @@
+#include "core/rules/teams.h"
+
+#include <algorithm>
+
+#include "core/model/pool_index.h"
+#include "core/rules/preempt.h"
+
+namespace neap {
+
+// ---- the specification -----------------------------------------------------------------------
+
+namespace {
+
+std::string devices_text(std::int64_t count) {
+  return std::to_string(count) + (count == 1 ? " device" : " devices");
+}
+
+class TeamCheck {
+ public:
+  explicit TeamCheck(const PoolSpec& spec) : spec_(spec) {
+    for (std::size_t i = 0; i < spec.teams.size(); ++i) known_.emplace(spec.teams[i].name, i);
+  }
+
+  std::optional<TeamFault> run() {
+    for (std::size_t i = 0; i < spec_.teams.size(); ++i) {
+      if (auto fault = alone(i)) return fault;
+    }
+    for (std::size_t i = 0; i < spec_.teams.size(); ++i) {
+      if (auto fault = circle(i)) return fault;
+    }
+    return sums();
+  }
+
+ private:
+  std::optional<TeamFault> alone(std::size_t i) const {
+    const TeamSpec& team = spec_.teams[i];
+    if (team.name.empty()) return TeamFault{i, "name", "a team has a name"};
+    if (known_.at(team.name) != i) {
+      return TeamFault{i, "name", "\"" + team.name + "\" is the name of another team"};
+    }
+    if (!team.parent.empty() && !known_.contains(team.parent)) {
+      return TeamFault{i, "parent",
+                       "no team \"" + team.parent + "\" is listed; expected one of this list"};
+    }
+    if (team.guarantee < 0) return TeamFault{i, "guarantee", "expected 0 devices or more"};
+    if (team.weight < 1) return TeamFault{i, "weight", "expected 1 or more"};
+    if (team.limit && *team.limit < team.guarantee) {
+      return TeamFault{
+          i, "guarantee",
+          devices_text(team.guarantee) + ", more than its limit of " + devices_text(*team.limit)};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TeamFault> circle(std::size_t i) const {
+    std::size_t at = i;
+    for (std::size_t steps = 0; !spec_.teams[at].parent.empty(); ++steps) {
+      if (steps == spec_.teams.size()) {
+        return TeamFault{i, "parent",
+                         "\"" + spec_.teams[i].name + "\" is above itself: " + spec_.teams[i].name +
+                             " < " + spec_.teams[i].parent + " < ..."};
+      }
+      at = known_.at(spec_.teams[at].parent);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TeamFault> sums() const {
+    std::map<std::string, std::int64_t> children;
+    const std::int64_t devices = spec_.total_gpus - spec_.inference_guard_min;
+    for (std::size_t i = 0; i < spec_.teams.size(); ++i) {
+      const TeamSpec& team = spec_.teams[i];
+      const std::int64_t sum = children[team.parent] += team.guarantee;
+      if (team.parent.empty()) {
+        if (spec_.total_gpus == 0 || sum <= devices) continue;
+        return TeamFault{i, "guarantee",
+                         "makes " + devices_text(sum) +
+                             " guaranteed in all; total_gpus less "
+                             "inference_guard_min leaves " +
+                             std::to_string(devices)};
+      }
+      const TeamSpec& parent = spec_.teams[known_.at(team.parent)];
+      if (sum <= parent.guarantee) continue;
+      return TeamFault{i, "guarantee",
+                       "makes " + devices_text(sum) + " guaranteed below \"" + parent.name +
+                           "\", which is guaranteed " + std::to_string(parent.guarantee)};
+    }
+    return std::nullopt;
+  }
+
+  const PoolSpec& spec_;
+  std::map<std::string, std::size_t> known_;
+};
+
+}  // namespace
+
+std::optional<TeamFault> fault_of_teams(const PoolSpec& spec) {
+  if (spec.teams.size() > most_teams) {
+    return TeamFault{most_teams, "name",
+                     "a pool has " + std::to_string(most_teams) + " teams at most"};
+  }
+  return TeamCheck(spec).run();
+}
+
+// ---- limits ----------------------------------------------------------------------------------
+
+std::optional<std::int32_t> limit_in_the_way(const PoolState& state, const std::string& team,
+                                             std::int64_t more) {
+  const TeamIndex* teams = state.index->teams.get();
+  if (teams == nullptr || !teams->has_limits()) return std::nullopt;
+  std::optional<std::int32_t> found;
+  teams->for_chain(teams->find(team).value_or(-1), [&](std::int32_t n) {
+    const Team& one = teams->at(n);
+    if (!found && one.limit && one.all.committed + more > *one.limit) found = n;
+  });
+  return found;
+}
+
+// ---- guarantees ------------------------------------------------------------------------------
+
+TeamRights::TeamRights(const PoolState& state, const Shape& demand)
+    : state_(state),
+      teams_(state.index->teams.get()),
+      tier_(demand.tier),
+      inference_(demand.purpose == Purpose::inference),
+      demand_(milli_of(demand.request)) {
+  if (!is_bound()) return;
+  team_ = teams_->find(demand.team).value_or(-1);
+  teams_->for_chain(team_, [&](std::int32_t n) { chain_.push_back(n); });
+  const bool entitled = std::any_of(chain_.begin(), chain_.end(),
+                                    [&](std::int32_t n) { return is_entitled_beside(n); });
+  if (entitled) taking_ = Taking::equal;
+}
+
+bool TeamRights::is_above_demand(std::int32_t team) const {
+  return std::find(chain_.begin(), chain_.end(), team) != chain_.end();
+}
+
+bool TeamRights::is_entitled_beside(std::int32_t team) const {
+  const Team& one = teams_->at(team);
+  return one.all.expected + demand_ <= one.guarantee;
+}
+
+std::int64_t TeamRights::spare_of(std::int32_t team) const {
+  const Team& one = teams_->at(team);
+  const std::int64_t above = std::max<std::int64_t>(0, one.all.expected - one.guarantee);
+  // What a team has above it and the demand alike stays within, up to the demand.
+  return is_above_demand(team) ? above + demand_ : above;
+}
+
+bool TeamRights::may_ask(const TaskState& task) const {
+  const auto weight = state_.tier(task.tier).weight;
+  const auto own = state_.tier(tier_).weight;
+  if (weight < own) return true;
+  if (weight > own || taking_ != Taking::equal || task.purpose != Purpose::batch) return false;
+  const auto from = teams_->find(task.spec.team);
+  if (!from || *from == team_) return false;
+  // The demand's team as seen from below the first team that is above both.
+  std::int32_t seen = -1;
+  for (const std::int32_t n : chain_) {
+    bool both = false;
+    teams_->for_chain(*from, [&](std::int32_t above) { both = both || above == n; });
+    if (both) break;
+    seen = n;
+  }
+  return seen >= 0 && is_entitled_beside(seen);
+}
+
+bool TeamRights::take(const Victim& victim, Taken& taken) const {
+  if (victim.mode == ReleaseMode::finish) return true;  // nobody is asked
+  const TaskState& task = state_.tasks.at(victim.task);
+  const auto from = teams_->find(task.spec.team);
+  if (!from || *from == team_) return true;  // its own affair
+  const std::int64_t milli = held_milli(task);
+  bool within = true;
+  teams_->for_chain(*from,
+                    [&](std::int32_t n) { within = within && taken[n] + milli <= spare_of(n); });
+  if (!within) return false;
+  teams_->for_chain(*from, [&](std::int32_t n) { taken[n] += milli; });
+  return true;
+}
+
+bool TeamRights::allows(std::span<const Victim> victims) const {
+  if (!is_bound()) return true;
+  Taken taken;
+  return std::all_of(victims.begin(), victims.end(),
+                     [&](const Victim& victim) { return take(victim, taken); });
+}
+
+std::vector<bool> TeamRights::together(std::span<const Victim> in_turn) const {
+  std::vector<bool> may(in_turn.size(), true);
+  if (!is_bound()) return may;
+  Taken taken;
+  for (std::size_t i = 0; i < in_turn.size(); ++i) may[i] = take(in_turn[i], taken);
+  return may;
+}
+
+}  // namespace neap
