@@ -224,7 +224,7 @@ class DecisionApplier {
     NEAP_CHECK(task.phase == Phase::waiting && task.shape.valid());
     leave_queue(state_, task);
     task.tier = d.tier;
-    task.shape = intern_shape(state_, shape_of(task));
+    task.shape = intern_shape(state_, shape_of(state_.spec, task));
     refresh_queue(state_, task);
   }
 

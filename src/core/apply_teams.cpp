@@ -4,20 +4,6 @@
 
 namespace neap {
 
-namespace {
-
-// Out of the queue of its old shape, before it gets the new one.
-void leave_queue(PoolState& state, const TaskState& task) {
-  auto& index = *state.index;
-  auto& queue = index.waiting[task.shape.value];
-  const QueueKey key = queue_key(task);
-  if (queue.erase(key) == 0) return;
-  index.waiters.erase({task.tier, key});
-  if (queue.empty()) index.waiting_shapes.erase(task.shape.value);
-}
-
-}  // namespace
-
 void adopt_teams(PoolState& state) {
   std::vector<TaskId> live;
   state.tasks.for_each([&](const TaskState& task) {

@@ -326,15 +326,24 @@ bool Decider::is_over_limit(const TaskState& task) const {
   return limit_in_the_way(state_, shape.team, milli_of(shape.request)).has_value();
 }
 
+namespace {
+// Somebody of a lighter tier runs, or of the same one for a guarantee.
+bool somebody_may_yield(const PoolState& state, const Shape& shape) {
+  const auto& running = state.index->running_by_tier;
+  const bool equal = TeamRights(state, shape).taking() == Taking::equal;
+  return std::any_of(running.begin(), running.end(), [&](const auto& entry) {
+    const auto [tier, purpose] = entry.first;
+    return tier > shape.tier || (equal && purpose == static_cast<std::uint8_t>(Purpose::batch) &&
+                                 state.tier(tier).weight == state.tier(shape.tier).weight);
+  });
+}
+}  // namespace
+
 Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
   const Shape& shape = state_.shape(task.shape);
   const PreemptSpec& preempt = state_.spec.preempt;
   if (!preempt.enabled || shape.dedicated) return Preempting::impossible;
-  const auto& running = state_.index->running_by_tier;
-  const bool lighter_runs = std::any_of(running.begin(), running.end(), [&](const auto& entry) {
-    return std::get<TierId>(entry.first) > shape.tier;
-  });
-  if (!lighter_runs || state_.preempt_retry_at[task.shape.value] > now_) {
+  if (!somebody_may_yield(state_, shape) || state_.preempt_retry_at[task.shape.value] > now_) {
     return Preempting::impossible;
   }
   if (++searches > victim_searches_per_decide) {
