@@ -1,6 +1,7 @@
 // What each decision does to the state.
 #include <algorithm>
 
+#include "core/apply_chain.h"
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/model/check.h"
@@ -54,6 +55,7 @@ class DecisionApplier {
     task.detail.clear();                        // how it ended before is in its trail
     if (!d.lender.valid()) note_passing(task);  // in time for the lender, it passes nobody
     change_phase(state_, task, Phase::starting);
+    note_chain_begun(state_, task);
     if (d.lender.valid()) lend(task, d);
     occupy(state_, task);
   }
@@ -128,6 +130,10 @@ class DecisionApplier {
     TaskState& task = state_.tasks.at(d.task);
     NEAP_CHECK(holds_devices(task.phase));
     if (d.reason == StopReason::contract_breach) note_forced_in_drill(state_, task);
+    if (d.reason == StopReason::unhealthy) {
+      note_replica_failed(state_, task,
+                          task.detail.empty() ? "did not become healthy in its time" : task.detail);
+    }
     task.stop_reason = d.reason;
     task.kill_at = d.kill_at;
     task.ready = false;
@@ -163,6 +169,7 @@ class DecisionApplier {
     NEAP_CHECK(d.task == state_.tasks.next_id());
     TaskState& task = add_task(state_, replica_spec(service), service.tier);
     task.service = service.id;
+    task.version = service.version;
     task.not_before = state_.now + replica_backoff(service);
     if (service.failures > 0) {
       task.detail = std::to_string(service.failures) +
@@ -228,9 +235,9 @@ class DecisionApplier {
     refresh_queue(state_, task);
   }
 
-  void operator()(const StageEntered&) {}
-  void operator()(const StageEnded&) {}
-  void operator()(const ServiceRolled&) {}
+  void operator()(const StageEntered& d) { enter_stage(state_, d); }
+  void operator()(const StageEnded& d) { end_stage(state_, d); }
+  void operator()(const ServiceRolled& d) { settle_roll(state_, d); }
 
   void operator()(const DeviceExcluded& d) { set_excluded(d.device, true); }
   void operator()(const DeviceReadmitted& d) { set_excluded(d.device, false); }

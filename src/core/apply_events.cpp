@@ -1,6 +1,7 @@
 // What each fact does to the state. Preconditions are those of check_event().
 #include <algorithm>
 
+#include "core/apply_chain.h"
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/model/check.h"
@@ -130,26 +131,24 @@ class EventApplier {
     index_.agenda.attention.insert(task.id);
   }
 
-  void operator()(const ServiceSubmitted& e) {
-    ServiceState& service = state_.services.emplace_back();
-    service.id = ServiceId(static_cast<std::uint32_t>(state_.services.size() - 1));
-    service.spec = e.spec;
-    service.tier = *find_tier(state_.spec, e.spec.tier);
-    index_.service_names[e.spec.name] = service.id;
-    index_.agenda.services.insert(service.id.value);
-  }
+  void operator()(const ServiceSubmitted& e) { add_service(state_, e.spec); }
 
   void operator()(const ServiceRemoveRequested& e) {
     const ServiceId id = *find_live_service(state_, e.name);
     state_.services[id.value].removed = true;
     index_.service_names.erase(e.name);
     index_.agenda.services.insert(id.value);
+    note_service_changed(state_, id);
   }
 
   void operator()(const ServiceScaled& e) {
     ServiceState& service = state_.services[find_live_service(state_, e.name)->value];
     service.spec.min_replicas = e.min_replicas;
     service.spec.max_replicas = e.max_replicas;
+    if (service.roll) {  // whichever version is left
+      service.roll->before.min_replicas = e.min_replicas;
+      service.roll->before.max_replicas = e.max_replicas;
+    }
     index_.agenda.services.insert(service.id.value);
   }
 
@@ -208,7 +207,10 @@ class EventApplier {
     TaskState& task = reporter(e.stamp);
     task.ready = true;
     if (task.ready_at < task.placed_at) task.ready_at = state_.now;
-    if (task.service.valid()) state_.services[task.service.value].failures = 0;
+    if (task.service.valid()) {
+      state_.services[task.service.value].failures = 0;
+      note_service_changed(state_, task.service);
+    }
     note_ready_in_drill(state_, task);
     refresh_timer(state_, task);
   }
@@ -268,6 +270,7 @@ class EventApplier {
   void operator()(const StartFailed& e) {
     TaskState& task = reporter(e.stamp);
     if (task.service.valid()) ++state_.services[task.service.value].failures;
+    note_replica_failed(state_, task, "could not be started: " + e.detail);
     if (task.stop_reason == StopReason::cancelled) {
       end_allocation(state_, task, Phase::cancelled, "cancelled");
       return;
@@ -275,17 +278,19 @@ class EventApplier {
     restart_or_fail(state_, task, "could not be started: " + e.detail);
   }
 
-  // These are refused by check_event() as yet.
-  void operator()(const ServiceReplaced&) {}
-  void operator()(const PipelineSubmitted&) {}
-  void operator()(const PipelineCancelRequested&) {}
   void operator()(const WaitExpected& e) {
     const std::size_t tier = find_tier(state_.spec, e.tier)->value;
     if (state_.expected_waits.size() <= tier) state_.expected_waits.resize(tier + 1);
     state_.expected_waits[tier] = e.wait;
     index_.agenda.deadlines = true;
   }
-  void operator()(const MetricsRead&) {}
+  void operator()(const ServiceReplaced& e) {
+    const ServiceId id = *find_live_service(state_, e.spec.name);
+    begin_version(state_, state_.services[id.value], e.spec);
+  }
+  void operator()(const PipelineSubmitted& e) { submit_pipeline(state_, e.spec); }
+  void operator()(const PipelineCancelRequested& e) { cancel_pipeline(state_, e); }
+  void operator()(const MetricsRead& e) { take_metrics(state_, e); }
 
   void operator()(const PlacementLearned& e) {
     state_.basis = {state_.basis.version + 1, e.seen, e.kinds, e.table};
@@ -387,7 +392,10 @@ class EventApplier {
   void end_replica(TaskState& task, const TaskExited& e) {
     ServiceState& service = state_.services[task.service.value];
     const bool asked = task.phase == Phase::stopping || task.phase == Phase::yielding;
-    if (!asked) ++service.failures;
+    if (!asked) {
+      ++service.failures;
+      note_replica_failed(state_, task, exit_text(e));
+    }
     end_allocation(state_, task, asked ? Phase::finished : Phase::failed,
                    asked ? e.detail : exit_text(e));
   }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/apply_chain.h"
 #include "core/model/check.h"
 #include "core/model/team_index.h"
+#include "core/rules/chain.h"
 
 namespace neap {
 
@@ -47,7 +49,9 @@ void change_phase(PoolState& state, TaskState& task, Phase phase) {
       auto& service = state.services[task.service.value];
       std::erase(service.replicas, task.id);
       index.agenda.services.insert(service.id.value);
+      note_service_changed(state, service.id);
     }
+    note_stage_ended(state, task);
     drop_plan(state, task.id);
   }
   if (phase == Phase::waiting) note_place_claimed(state, task);
@@ -202,6 +206,10 @@ void restart_or_fail(PoolState& state, TaskState& task, const std::string& detai
 }
 
 void set_due(const PoolState& state, TaskState& task) {
+  if (const auto due = due_in_chain(state, task)) {
+    task.due = *due;
+    return;
+  }
   const PreemptSpec& preempt = state.spec.preempt;
   const Micros wait = state.tier(task.tier).wait - preempt.compensation * task.preemptions;
   task.due = task.submitted + std::max(preempt.wait_min, wait);

@@ -79,14 +79,7 @@ class EventChecker {
 
   Result<void> operator()(const TaskSubmitted& e) const {
     if (auto named = check_new_name(e.spec.name); !named) return named;
-    if (auto tier = check_tier(e.spec.tier); !tier) return tl::unexpected(tier.error());
-    const TierId tier = *find_tier(state_.spec, e.spec.tier);
-    if (state_.tier(tier).purpose == Purpose::inference) {
-      return refuse(ErrorCode::invalid_argument,
-                    "tier " + e.spec.tier + " is for services; a task names a training tier",
-                    "tier");
-    }
-    return check_request(state_, e.spec.request);
+    return check_task(e.spec);
   }
 
   Result<void> operator()(const TaskCancelRequested& e) const {
@@ -101,19 +94,7 @@ class EventChecker {
 
   Result<void> operator()(const ServiceSubmitted& e) const {
     if (auto named = check_new_name(e.spec.name); !named) return named;
-    if (auto tier = check_tier(e.spec.tier); !tier) return tl::unexpected(tier.error());
-    const TierId tier = *find_tier(state_.spec, e.spec.tier);
-    if (state_.tier(tier).purpose != Purpose::inference) {
-      return refuse(ErrorCode::invalid_argument,
-                    "tier " + e.spec.tier + " is for training; a service names an inference tier",
-                    "tier");
-    }
-    if (auto counts = check_counts(e.spec.min_replicas, e.spec.max_replicas); !counts)
-      return counts;
-    if (e.spec.concurrency < 1) {
-      return refuse(ErrorCode::invalid_argument, "concurrency is 1 or more", "concurrency");
-    }
-    return check_request(state_, e.spec.request);
+    return check_service(e.spec);
   }
 
   Result<void> operator()(const ServiceRemoveRequested& e) const { return known_service(e.name); }
@@ -127,10 +108,66 @@ class EventChecker {
     }
     return known_service(e.name);
   }
-  Result<void> operator()(const ServiceReplaced&) const { return not_yet(); }
-  Result<void> operator()(const PipelineSubmitted&) const { return not_yet(); }
-  Result<void> operator()(const PipelineCancelRequested&) const { return not_yet(); }
-  Result<void> operator()(const MetricsRead&) const { return not_yet(); }
+
+  Result<void> operator()(const ServiceReplaced& e) const {
+    const auto id = find_live_service(state_, e.spec.name);
+    if (!id) return refuse(ErrorCode::not_found, "no service is called " + e.spec.name, "name");
+    const ServiceState& service = state_.service(*id);
+    if (service.spec.owner.uid != e.spec.owner.uid) {
+      return refuse(ErrorCode::permission_denied,
+                    "the service " + e.spec.name + " belongs to " + service.spec.owner.user,
+                    "name");
+    }
+    if (service.roll) {
+      return refuse(
+          ErrorCode::conflict,
+          "another version of " + e.spec.name + " is being loaded: wait until it is there", "name");
+    }
+    if (service.spec.team != e.spec.team) return refuse_other_team(service.spec);
+    return check_service(e.spec);
+  }
+
+  // All or nothing: one stage that would be refused refuses them all.
+  Result<void> operator()(const PipelineSubmitted& e) const {
+    if (auto named = check_new_name(e.spec.name); !named) return named;
+    if (e.spec.stages.empty() || e.spec.stages.size() > most_stages) {
+      return refuse(ErrorCode::invalid_argument,
+                    "a pipeline has 1 to " + std::to_string(most_stages) + " stages", "stages");
+    }
+    for (std::size_t i = 0; i < e.spec.stages.size(); ++i) {
+      const std::string at = "stages[" + std::to_string(i) + "]";
+      const auto in_place = [&at](const Error& error) {
+        return Error{error.code, error.message,
+                     error.context.empty() ? at : at + "." + error.context};
+      };
+      if (auto joined = check_joints(e.spec, i); !joined) {
+        return tl::unexpected(in_place(joined.error()));
+      }
+      if (auto work = check_stage(e.spec, i); !work) return tl::unexpected(in_place(work.error()));
+    }
+    return {};
+  }
+  Result<void> operator()(const PipelineCancelRequested& e) const {
+    const PipelineState* pipeline = find_pipeline(state_, e.name);
+    if (pipeline == nullptr) return refuse(ErrorCode::not_found, "no pipeline is called " + e.name);
+    if (pipeline->ended != Time::never()) {
+      return refuse(ErrorCode::conflict, "the pipeline " + e.name + " has ended already");
+    }
+    return {};
+  }
+  Result<void> operator()(const MetricsRead& e) const {
+    const PipelineState* pipeline = find_pipeline(state_, e.pipeline);
+    const bool waited_for =
+        pipeline != nullptr && e.stage >= 0 &&
+        static_cast<std::size_t>(e.stage) < pipeline->stages.size() &&
+        pipeline->stages[static_cast<std::size_t>(e.stage)].phase == StagePhase::reading;
+    if (!waited_for) return refuse(ErrorCode::conflict, "no stage waits for these metrics");
+    if (e.values.size() > most_metrics) {
+      return refuse(ErrorCode::too_large,
+                    "a stage has up to " + std::to_string(most_metrics) + " metrics", "values");
+    }
+    return {};
+  }
   Result<void> operator()(const PauseRequested&) const { return {}; }
   Result<void> operator()(const ResumeRequested&) const { return {}; }
   Result<void> operator()(const DrillStarted& e) const {
@@ -184,9 +221,6 @@ class EventChecker {
 
  private:
   static void ignore(TaskId /*task*/) {}
-  static Result<void> not_yet() {
-    return refuse(ErrorCode::unavailable, "this pool takes no pipelines yet");
-  }
 
   [[nodiscard]] Result<TaskId> live(AllocationId allocation) const {
     const auto found = state_.index->allocations.find(allocation);
@@ -194,6 +228,112 @@ class EventChecker {
       return fail(ErrorCode::not_found, "this allocation has ended or never was");
     }
     return found->second;
+  }
+
+  Result<void> check_task(const TaskSpec& spec) const {
+    if (auto tier = check_tier(spec.tier); !tier) return tl::unexpected(tier.error());
+    if (state_.tier(*find_tier(state_.spec, spec.tier)).purpose == Purpose::inference) {
+      return refuse(ErrorCode::invalid_argument,
+                    "tier " + spec.tier + " is for services; a task names a training tier", "tier");
+    }
+    return check_request(state_, spec.request);
+  }
+
+  Result<void> check_service(const ServiceSpec& spec) const {
+    if (auto tier = check_tier(spec.tier); !tier) return tl::unexpected(tier.error());
+    if (state_.tier(*find_tier(state_.spec, spec.tier)).purpose != Purpose::inference) {
+      return refuse(ErrorCode::invalid_argument,
+                    "tier " + spec.tier + " is for training; a service names an inference tier",
+                    "tier");
+    }
+    if (auto counts = check_counts(spec.min_replicas, spec.max_replicas); !counts) return counts;
+    if (spec.concurrency < 1) {
+      return refuse(ErrorCode::invalid_argument, "concurrency is 1 or more", "concurrency");
+    }
+    return check_request(state_, spec.request);
+  }
+
+  // How a stage hangs together with those before it.
+  static Result<void> check_joints(const PipelineSpec& spec, std::size_t number) {
+    const StageSpec& stage = spec.stages[number];
+    const auto wrong = [](std::string message, std::string field) {
+      return refuse(ErrorCode::invalid_argument, std::move(message), std::move(field));
+    };
+    if (stage.name.empty()) return wrong("a name is needed", "name");
+    for (std::size_t i = 0; i < number; ++i) {
+      if (spec.stages[i].name == stage.name) {
+        return wrong("two stages are called " + stage.name, "name");
+      }
+    }
+    if (stage.task.has_value() == stage.service.has_value()) {
+      return wrong("a stage is a task or a service", "task");
+    }
+    std::int32_t last = -1;
+    for (const std::int32_t before : stage.after) {
+      if (before <= last || before >= static_cast<std::int32_t>(number)) {
+        return wrong("a stage comes after earlier ones, each named once", "after");
+      }
+      last = before;
+      const StageSpec& other = spec.stages[static_cast<std::size_t>(before)];
+      if (other.service) {
+        return wrong("stage " + other.name + " is a service, after which nothing comes", "after");
+      }
+    }
+    for (const StageCondition& condition : stage.when) {
+      if (!std::binary_search(stage.after.begin(), stage.after.end(), condition.stage)) {
+        return wrong("a condition is on a stage that this one comes after", "when");
+      }
+      if (condition.metric.empty()) return wrong("a condition names a metric", "when.metric");
+    }
+    return {};
+  }
+
+  Result<void> check_stage(const PipelineSpec& spec, std::size_t number) const {
+    const StageSpec& stage = spec.stages[number];
+    const std::uint32_t owner = stage.task ? stage.task->owner.uid : stage.service->owner.uid;
+    if (owner != spec.owner.uid) {
+      return refuse(ErrorCode::permission_denied, "all stages belong to who submits the pipeline");
+    }
+    if (stage.service) {
+      if (auto deploys = check_deployment(spec, number); !deploys) return deploys;
+      return check_service(*stage.service);
+    }
+    if (auto named = check_new_name(stage.task->name); !named) return named;
+    if (auto task = check_task(*stage.task); !task) return task;
+    TaskState judged;
+    judged.spec = *stage.task;
+    judged.tier = *find_tier(state_.spec, stage.task->tier);
+    judged.purpose = state_.tier(judged.tier).purpose;
+    const Admission admission = admit(state_, judged);
+    if (admission.admitted) return {};
+    return refuse(ErrorCode::refused, admission.condition + ": " + admission.detail, "task");
+  }
+
+  // A new service, or a new version of one's own.
+  Result<void> check_deployment(const PipelineSpec& spec, std::size_t number) const {
+    const std::string& name = spec.stages[number].service->name;
+    for (std::size_t i = 0; i < number; ++i) {
+      const auto& other = spec.stages[i].service;
+      if (other && other->name == name) {
+        return refuse(ErrorCode::invalid_argument, "two stages deploy the service " + name, "name");
+      }
+    }
+    const auto live = find_live_service(state_, name);
+    if (!live) return check_new_name(name);
+    const ServiceSpec& old = state_.service(*live).spec;
+    if (old.owner.uid != spec.owner.uid) {
+      return refuse(ErrorCode::conflict, "the service " + name + " belongs to " + old.owner.user,
+                    "name");
+    }
+    if (old.team != spec.stages[number].service->team) return refuse_other_team(old);
+    return {};
+  }
+  // Its devices are on the account of one team.
+  static Result<void> refuse_other_team(const ServiceSpec& old) {
+    return refuse(ErrorCode::conflict,
+                  "the service " + old.name + " is of team " + old.team +
+                      "; remove it to submit it for another",
+                  "team");
   }
 
   Result<void> known_node(const std::string& name) const {
@@ -242,6 +382,20 @@ class EventChecker {
     });
     for (const ServiceState& service : state_.services) {
       if (!service.removed) check(service.spec.tier, service.tier, service.spec.name);
+      if (service.roll && service.roll->phase == RollPhase::forward) {
+        const std::string& before = service.roll->before.tier;
+        check(before, find_tier(state_.spec, before).value_or(TierId::none()), service.spec.name);
+      }
+    }
+    for (const PipelineState& pipeline : state_.pipelines) {
+      if (pipeline.ended == Time::never()) {
+        check(state_.tier(pipeline.group).name, pipeline.group, pipeline.name);
+      }
+      for (const StageState& stage : pipeline.stages) {
+        if (!stage.deploys) continue;
+        const std::string& tier = stage.deploys->tier;
+        check(tier, find_tier(state_.spec, tier).value_or(TierId::none()), pipeline.name);
+      }
     }
     return result;
   }
@@ -268,7 +422,9 @@ class EventChecker {
   // One live task or service per name; replicas are called SERVICE.N.
   Result<void> check_new_name(const std::string& name) const {
     if (name.empty()) return refuse(ErrorCode::invalid_argument, "a name is needed", "name");
-    if (find_live_task(state_, name) || find_live_service(state_, name)) {
+    const PipelineState* pipeline = find_pipeline(state_, name);
+    const bool is_pipeline = pipeline != nullptr && pipeline->ended == Time::never();
+    if (is_pipeline || find_live_task(state_, name) || find_live_service(state_, name)) {
       return refuse(ErrorCode::conflict, "the name " + name + " is taken by one that lives",
                     "name");
     }

@@ -245,7 +245,7 @@ void Decider::withdraw_from(DeviceId device) {
   }
 }
 
-// ---- 5 ---------------------------------------------------------------------------------------
+// ---- 6 ---------------------------------------------------------------------------------------
 
 void Decider::scale_services() {
   auto& services = state_.index->agenda.services;
@@ -256,7 +256,9 @@ void Decider::scale_services() {
 }
 
 void Decider::scale_service(ServiceId id) {
-  const ScaleStep change = scale_step(state_, state_.service(id), now_);
+  const ServiceState& service = state_.service(id);
+  if (service.roll && !service.removed) return roll_service(id);
+  const ScaleStep change = scale_step(state_, service, now_);
   for (std::int32_t i = 0; i < change.add; ++i) {
     emit(ReplicaAdded{id, state_.tasks.next_id(), change.why});
   }
@@ -275,7 +277,7 @@ void Decider::start(const TaskState& task, std::vector<Slot> slots) {
   emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(slots)});
 }
 
-// ---- 7 ---------------------------------------------------------------------------------------
+// ---- 9 ---------------------------------------------------------------------------------------
 
 namespace {
 std::optional<Head> head_of(const PoolState& state, ShapeId shape) {
@@ -389,7 +391,7 @@ void Decider::set_wait_code(ShapeId shape, WaitCode code) {
   if (state_.wait_codes[shape.value] != code) emit(WaitReasonChanged{shape, code});
 }
 
-// ---- 8 ---------------------------------------------------------------------------------------
+// ---- 11 ---------------------------------------------------------------------------------------
 
 void Decider::report_conditions() {
   const auto wanted = pool_conditions(state_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/decider.h"
+#include "core/rules/chain.h"
 #include "core/rules/defragment.h"
 #include "core/rules/departure.h"
 #include "core/rules/keep_room.h"
@@ -31,7 +32,7 @@ std::int64_t times_saturated(std::int64_t milli, Micros span) {
 
 }  // namespace
 
-// ---- 7 ---------------------------------------------------------------------------------------
+// ---- 8 ---------------------------------------------------------------------------------------
 
 void Decider::keep_room() {
   const PoolIndex& index = *state_.index;
@@ -185,7 +186,8 @@ void Decider::move(const Move& move, TaskId for_task) {
 // ---- loans -----------------------------------------------------------------------------------
 
 bool Decider::lend_room_to(const TaskState& task) {
-  if (state_.index->reserved.empty() || is_over_limit(task)) return false;
+  const bool may = !is_over_limit(task) && !is_carried_by_chain(state_, task);
+  if (state_.index->reserved.empty() || !may) return false;
   std::optional<Loan> loan = find_loan(state_, task, now_, lending_nodes_left_);
   if (!loan) return false;
   emit(TaskPlaced{task.id, AllocationId(state_.next_allocation), std::move(loan->slots),
@@ -247,7 +249,7 @@ bool Decider::give_room_to(const TaskState& task) {
   return false;
 }
 
-// ---- 9 ---------------------------------------------------------------------------------------
+// ---- 10 ---------------------------------------------------------------------------------------
 
 void Decider::defragment() {
   const DefragmentSpec& spec = state_.spec.defragment;

@@ -31,20 +31,21 @@ void decide(PoolState& state, Time now, StepResult& result) {
   decider.watch_devices();      // 2. leave out what is used from outside, leave what failed
   decider.keep_deadlines();     // 3. yields, stops, checkpoints and pauses that are due
   decider.keep_guard();         // 4. roles of devices; training leaves the guard
-  decider.scale_services();     // 5. replicas follow the load
-  decider.settle_plans();       // 6. victims have left: start who waited; drop what is not needed
-  decider.keep_room();          // 7. for who waited long and is passed by others
-  decider.place_waiting();      // 8. in order of tier: place, or plan a preemption, or say why not
-  decider.defragment();         // 9. at low tide: devices and nodes become free as a whole
-  decider.rehearse();           // 10. a drill pauses, resumes and ends by itself
-  decider.report_conditions();  // 11. conditions of the pool
+  decider.advance_pipelines();  // 5. stages enter and end
+  decider.scale_services();     // 6. replicas follow the load, or a new version
+  decider.settle_plans();       // 7. victims have left: start who waited; drop what is not needed
+  decider.keep_room();          // 8. for who waited long and is passed by others
+  decider.place_waiting();      // 9. in order of tier: place, or plan a preemption, or say why not
+  decider.defragment();         // 10. at low tide: devices and nodes become free as a whole
+  decider.rehearse();           // 11. a drill pauses, resumes and ends by itself
+  decider.report_conditions();  // 12. conditions of the pool
 }
 
 Time next_timer(const PoolState& state) {
   const auto& agenda = state.index->agenda;
   const bool work_left = !agenda.shapes.empty() || !agenda.services.empty() ||
                          !agenda.admit.empty() || !agenda.plans.empty() ||
-                         !agenda.attention.empty();
+                         !agenda.attention.empty() || !agenda.pipelines.empty();
   if (work_left) return state.now;
   return state.index->timers.empty() ? Time::never() : std::get<Time>(*state.index->timers.begin());
 }

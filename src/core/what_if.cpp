@@ -139,6 +139,11 @@ namespace {
 Unblock search_unblock(const PoolState& state, TaskId id, Time now) {
   const TaskState& task = state.tasks.at(id);
   if (task.phase != Phase::waiting || !task.shape.valid()) return {};
+  if (task.awaits_stages) {
+    Unblock unblock;
+    unblock.kind = Unblock::Kind::stages;
+    return unblock;
+  }
   if (const auto plan = state.plans.find(id); plan != state.plans.end()) {
     Unblock unblock;
     unblock.kind = Unblock::Kind::end_tasks;

@@ -65,6 +65,15 @@ class EventBooker {
     task.signals = e.spec.contract.signals;
   }
 
+  // Its stages have nothing to wait for until they enter.
+  void operator()(const PipelineSubmitted& e) {
+    for (const StageSpec& stage : e.spec.stages) {
+      if (!stage.task) continue;
+      (*this)(TaskSubmitted{*stage.task});
+      books_.stop_waiting(*books_.find_task(s_.live_tasks.at(stage.task->name)));
+    }
+  }
+
   void operator()(const TaskCancelRequested& e) {
     const auto found = s_.live_tasks.find(e.name);
     if (found == s_.live_tasks.end()) return;  // a replica: its service decides
@@ -211,6 +220,19 @@ class DecisionBooker {
     if (TaskBook* task = books_.find_task(d.task)) books_.close_task(*task);
   }
 
+  void operator()(const StageEntered& d) {
+    if (d.task.valid()) {
+      if (TaskBook* task = books_.find_task(d.task)) books_.start_waiting(*task);
+    } else if (d.service.value == s_.services.size()) {
+      s_.services.push_back({d.team, {}});
+    }
+  }
+
+  void operator()(const StageEnded& d) {
+    TaskBook* task = d.task.valid() ? books_.find_task(d.task) : nullptr;
+    if (task != nullptr && task->account.held_rate == 0) books_.close_task(*task);
+  }
+
   void operator()(const ReplicaAdded& d) {
     TaskBook& task = books_.add_task({}, s_.services[d.service.value].team, d.service);
     NEAP_CHECK(task.id == d.task);
@@ -240,7 +262,13 @@ class DecisionBooker {
   void operator()(const RoomReserved& d) { preempted_for(d.task, d.victims); }
 
   void operator()(const YieldAsked& d) { asked(d.allocation, d.reason); }
-  void operator()(const StopAsked& d) { asked(d.allocation, d.reason); }
+  void operator()(const StopAsked& d) {
+    asked(d.allocation, d.reason);
+    // With its pipeline, or alone.
+    AllocationBook* allocation = books_.find_allocation(d.allocation);
+    if (allocation == nullptr || d.reason != StopReason::cancelled) return;
+    books_.find_task(allocation->task)->cancelled = true;
+  }
   void operator()(const KillAsked& d) { asked(d.allocation, d.reason); }
 
   void operator()(const YieldWithdrawn& d) {

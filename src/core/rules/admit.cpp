@@ -6,6 +6,7 @@
 #include "core/model/group_index.h"
 #include "core/model/host.h"
 #include "core/model/pool_index.h"
+#include "core/rules/chain.h"
 #include "core/rules/place.h"
 
 namespace neap {
@@ -66,7 +67,7 @@ Admission admit(const PoolState& state, const TaskState& task) {
   result.admitted = true;
   const ContractSpec& contract = task.spec.contract;
   result.releasable =
-      task.purpose != Purpose::inference &&
+      task.purpose != Purpose::inference && !is_carried_by_chain(state, task) &&
       (contract.on_demand || (contract.signals && !contract.sdk && !contract.watch) ||
        (contract.interval.value > 0 &&
         contract.interval <= state.spec.preempt.checkpoint_interval));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/chain.h"
 #include "core/rules/keep_room.h"
 #include "core/rules/place.h"
 #include "core/rules/teams.h"
@@ -86,6 +87,7 @@ std::string plan_text(const PoolState& state, const TaskState& task) {
 
 WaitCode wait_code_of(const PoolState& state, const TaskState& task) {
   if (task.phase != Phase::waiting) return WaitCode::none;
+  if (task.awaits_stages) return WaitCode::stage;
   if (!task.shape.valid()) return WaitCode::not_considered;
   if (state.plans.contains(task.id)) return WaitCode::yield_pending;
   if (task.not_before > state.now) return WaitCode::backoff;
@@ -94,7 +96,7 @@ WaitCode wait_code_of(const PoolState& state, const TaskState& task) {
 }
 
 std::int64_t place_in_queue(const PoolState& state, const TaskState& task) {
-  if (task.phase != Phase::waiting || !task.shape.valid()) return 0;
+  if (task.phase != Phase::waiting || !task.shape.valid() || task.awaits_stages) return 0;
   std::int64_t ahead = 0;
   const QueueKey key = queue_key(task);
   const auto& index = *state.index;
@@ -226,6 +228,7 @@ std::string guarantee_text(const PoolState& state, const Shape& shape) {
 std::string shortage_text(const PoolState& state, const TaskState& task) {
   const WaitCode code = wait_code_of(state, task);
   if (code == WaitCode::none) return {};
+  if (code == WaitCode::stage) return stages_text(state, task);
   if (code == WaitCode::yield_pending) return plan_text(state, task);
   if (code == WaitCode::backoff) {
     return "starts again " + std::to_string((task.not_before - state.now).value / 1'000'000) +
@@ -289,8 +292,8 @@ std::string explain_wait(const PoolState& state, const TaskState& task) {
     text += guarantee_text(state, state.shape(task.shape));
   }
   const bool none_may_yield =
-      task.phase == Phase::waiting && task.shape.valid() && !state.plans.contains(task.id) &&
-      state.preempt_retry_at[task.shape.value] > state.now &&
+      task.phase == Phase::waiting && task.shape.valid() && !task.awaits_stages &&
+      !state.plans.contains(task.id) && state.preempt_retry_at[task.shape.value] > state.now &&
       !out_of_reach(task.spec.request, best_of(state, state.shape(task.shape)));
   if (none_may_yield) {
     text +=

@@ -128,6 +128,13 @@ std::map<std::string, std::string> pool_conditions(const PoolState& state) {
                                    "are lent to tasks alone that can leave "
                                    "in time";
   }
+  std::string rolled_back;
+  for (const ServiceState& service : state.services) {
+    if (service.removed || service.rolled_back.empty()) continue;
+    rolled_back += (rolled_back.empty() ? "" : "; ") + service.spec.name + ": " +
+                   service.rolled_back + ", the version before serves on";
+  }
+  if (!rolled_back.empty()) conditions["service_rolled_back"] = rolled_back;
   if (usable < state.spec.total_gpus) {
     conditions["devices_missing"] = "the pool file says " + std::to_string(state.spec.total_gpus) +
                                     " devices, usable are " + std::to_string(usable);

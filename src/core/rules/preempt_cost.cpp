@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/model/pool_index.h"
+#include "core/rules/chain.h"
 #include "core/rules/preempt.h"
 #include "core/rules/preempt_cover.h"
 #include "core/rules/preempt_outlook.h"
@@ -229,8 +230,12 @@ bool may_yield_to(const PoolState& state, const TaskState& task, const Shape& de
   if (task.phase != Phase::running || task.purpose == Purpose::inference) return false;
   if (task.purpose == Purpose::interactive && demand.purpose != Purpose::inference) return false;
   if (!task.spec.interruptible) return false;
-  const std::int32_t weight = state.tier(task.tier).weight;
   const std::int32_t wanted = state.tier(demand.tier).weight;
+  // On devices that are lent nothing protects.
+  if (chain_protects(state, task) && !on_lendable(state, task)) {
+    return weight_in_chain(state, task) < wanted;
+  }
+  const std::int32_t weight = state.tier(task.tier).weight;
   if (taking == Taking::equal && task.purpose == Purpose::batch) return weight <= wanted;
   return weight < wanted;
 }

@@ -9,12 +9,12 @@
 
 namespace neap {
 
-namespace {
-
 bool leaves(const TaskState& task) {
   return task.phase == Phase::stopping || task.phase == Phase::yielding ||
          (task.stop_reason != StopReason::none && holds_devices(task.phase));
 }
+
+namespace {
 
 // Which replica goes first: one that still waits, one that does not serve yet, then one on devices
 // that training could use; of those, of the node with the fewest, so that it becomes free as a
@@ -44,6 +44,8 @@ Leaver leaver_of(const PoolState& state, const TaskState& task) {
   return leaver;
 }
 
+}  // namespace
+
 std::vector<TaskId> first_to_leave(const PoolState& state,
                                    const std::vector<const TaskState*>& staying,
                                    std::size_t count) {
@@ -65,8 +67,6 @@ std::vector<TaskId> first_to_leave(const PoolState& state,
   }
   return out;
 }
-
-}  // namespace
 
 std::int32_t staying_replicas(const PoolState& state, const ServiceState& service) {
   return static_cast<std::int32_t>(
@@ -93,7 +93,8 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
   if (live < least) return {least - live, {}, "below its smallest number of replicas"};
   if (state.pause.active) return {};
   if (const std::int32_t extra = live - replicas_after_drill(state, service, now); extra > 0) {
-    return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)), "the drill is over"};
+    return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)),
+            "the drill is over"};
   }
   const ScaleSpec& scale = scale_of(state, service);
   const auto held_for = [&](Time since, Micros needed) {
@@ -130,6 +131,7 @@ TaskSpec replica_spec(const ServiceState& service) {
   spec.owner = service.spec.owner;
   spec.launch = service.spec.launch;
   spec.baseline = service.spec.baseline;
+  spec.artifacts = service.spec.artifacts;
   return spec;
 }
 

@@ -15,6 +15,13 @@ struct ScaleStep {
 };
 [[nodiscard]] ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now);
 
+// On its way out.
+[[nodiscard]] bool leaves(const TaskState& task);
+// Which `count` of these replicas go first: one that still waits, one that does not serve yet, then
+// one on devices that training could use.
+[[nodiscard]] std::vector<TaskId> first_to_leave(const PoolState& state,
+                                                 const std::vector<const TaskState*>& staying,
+                                                 std::size_t count);
 // Replicas that are not on their way out.
 [[nodiscard]] std::int32_t staying_replicas(const PoolState& state, const ServiceState& service);
 // The task that one more replica of this service is.

@@ -19,6 +19,7 @@ struct Task {
   std::string name;
   bool placed = false;
   bool over = false;
+  bool waits_for_stage = false;
 };
 
 struct Running {
@@ -71,7 +72,9 @@ class RandomPool {
 
   void turn() {
     const std::int64_t kind = below(100);
-    if (kind < 8) {
+    if (kind < 2) {
+      chain();
+    } else if (kind < 8) {
       submit();
     } else if (kind < 28) {
       place();
@@ -113,10 +116,39 @@ class RandomPool {
     tasks_.push_back(task);
   }
 
+  // A pipeline of two stages; or the next stage of one enters, or is ended instead.
+  void chain() {
+    const auto next = std::find_if(tasks_.begin(), tasks_.end(), [](const Task& task) {
+      return task.waits_for_stage && !task.over;
+    });
+    if (next != tasks_.end()) {
+      next->waits_for_stage = false;
+      if (below(4) != 0) {
+        return put(Decision{StageEntered{PipelineId(0), 0, next->id, ServiceId::none(), {}}});
+      }
+      next->over = true;
+      return put(Decision{StageEnded{PipelineId(0), 0, next->id, StagePhase::stopped, ""}});
+    }
+    PipelineSubmitted pipeline;
+    for (int n = 0; n < 2; ++n) {
+      Task task;
+      task.id = TaskId(static_cast<std::uint32_t>(tasks_.size()));
+      task.name = "task" + std::to_string(tasks_.size());
+      task.waits_for_stage = true;
+      TaskSpec spec;
+      spec.name = task.name;
+      spec.team = "vision";
+      spec.contract.sdk = true;
+      pipeline.spec.stages.emplace_back().task = spec;
+      tasks_.push_back(task);
+    }
+    put(Event{pipeline});
+  }
+
   void place() {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (!tasks_[i].placed && !tasks_[i].over) waiting.push_back(i);
+      if (!tasks_[i].placed && !tasks_[i].over && !tasks_[i].waits_for_stage) waiting.push_back(i);
     }
     if (waiting.empty()) return;
     const std::size_t task =
@@ -193,8 +225,8 @@ class RandomPool {
     static constexpr StopReason reasons[] = {
         StopReason::preempted,     StopReason::guard_restored,  StopReason::scaled_down,
         StopReason::device_failed, StopReason::contract_breach, StopReason::admission_revoked,
-        StopReason::moved};
-    const StopReason reason = reasons[below(7)];
+        StopReason::moved,         StopReason::replaced};
+    const StopReason reason = reasons[below(8)];
     const std::int64_t kind = below(5);
     running.revoked = kind != 0 && kind != 2 && reason == StopReason::admission_revoked;
     switch (kind) {

@@ -137,26 +137,37 @@ class Painter {
 
   // ---- people --------------------------------------------------------------------------------
 
+  void list(const TaskSpec& spec) {
+    TaskLine task;
+    task.name = spec.name;
+    task.team = spec.team;
+    const ContractSpec& c = spec.contract;
+    task.sdk = c.sdk;
+    task.contract = c.sdk || c.signals || c.watch;
+    task.signals_only = c.signals && !c.sdk && !c.watch;
+    tasks_.push_back(task);
+  }
+
+  bool holds(std::size_t task) const {
+    return std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) {
+      return line.second.task == task && line.second.to < 0;
+    });
+  }
+
   void read_people(const Record& r) {
     if (const auto* e = as<TaskSubmitted>(r)) {
-      TaskLine task;
-      task.name = e->spec.name;
-      task.team = e->spec.team;
-      const ContractSpec& c = e->spec.contract;
-      task.sdk = c.sdk;
-      task.contract = c.sdk || c.signals || c.watch;
-      task.signals_only = c.signals && !c.sdk && !c.watch;
-      task.waits.push_back({at_, -1});
-      tasks_.push_back(task);
+      list(e->spec);
+      tasks_.back().waits.push_back({at_, -1});
+    } else if (const auto* p = as<PipelineSubmitted>(r)) {
+      for (const StageSpec& stage : p->spec.stages) {
+        if (stage.task) list(*stage.task);
+      }
     } else if (const auto* x = as<TaskCancelRequested>(r)) {
       for (std::size_t i = tasks_.size(); i-- > 0;) {
         TaskLine& task = tasks_[i];
         if (task.replica || task.closed || task.name != x->name) continue;
         task.cancelled = true;
-        const bool holds = std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) {
-          return line.second.task == i && line.second.to < 0;
-        });
-        if (!holds) close(task);
+        if (!holds(i)) close(task);
         break;
       }
     } else if (const auto* s = as<ServiceSubmitted>(r)) {
@@ -177,6 +188,14 @@ class Painter {
       if (p->lender.valid()) planned_[p->task.value] = tasks_[p->lender.value].team;
     } else if (const auto* x = as<TaskRefused>(r)) {
       close(tasks_[x->task.value]);
+    } else if (const auto* stage = as<StageEntered>(r)) {
+      if (!stage->task.valid()) {
+        if (stage->service.value == services_.size()) services_.push_back(stage->team);
+      } else if (!tasks_[stage->task.value].closed) {
+        tasks_[stage->task.value].waits.push_back({at_, -1});
+      }
+    } else if (const auto* over = as<StageEnded>(r)) {
+      if (over->task.valid() && !holds(over->task.value)) close(tasks_[over->task.value]);
     } else if (const auto* add = as<ReplicaAdded>(r)) {
       TaskLine task;
       task.replica = true;
@@ -207,6 +226,10 @@ class Painter {
       ask(y->allocation, y->reason);
     } else if (const auto* s = as<StopAsked>(r)) {
       ask(s->allocation, s->reason);
+      const AllocationLine* stopped = live(s->allocation);
+      if (stopped != nullptr && s->reason == StopReason::cancelled) {
+        tasks_[stopped->task].cancelled = true;
+      }
     } else if (const auto* k = as<KillAsked>(r)) {
       ask(k->allocation, k->reason);
     } else if (const auto* w = as<YieldWithdrawn>(r)) {
