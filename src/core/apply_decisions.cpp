@@ -7,7 +7,9 @@
 #include "core/model/check.h"
 #include "core/model/team_index.h"
 #include "core/rules/admit.h"
+#include "core/rules/adoption.h"
 #include "core/rules/scale.h"
+#include "core/rules/starts.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -58,7 +60,12 @@ class DecisionApplier {
     note_chain_begun(state_, task);
     if (d.lender.valid()) lend(task, d);
     occupy(state_, task);
+    task.seen_memory = MiB(0);
+    ++state_.adoption.seen.starts;
+    begin_loading(state_, task);
   }
+
+  void operator()(const LoadingEnded& d) { end_loading(state_, state_.tasks.at(d.task)); }
 
   void operator()(const PreemptionPlanned& d) {
     claim({d.task, d.slots, d.victims, state_.now, d.needed_by, PlanKind::preemption, {}});
@@ -103,6 +110,7 @@ class DecisionApplier {
     task.yield_by = d.release_by;
     task.stop_reason = d.reason;
     task.asked_to_yield = true;
+    ++state_.adoption.seen.yields;
     change_phase(state_, task, Phase::yielding);
     tell_plans_of(task);
     note_asked_in_drill(state_, task);
@@ -114,6 +122,7 @@ class DecisionApplier {
     NEAP_CHECK(task.phase == Phase::yielding);
     note_withdrawn_in_drill(state_, task);
     task.stop_reason = StopReason::none;
+    withdraw_yield(state_.adoption);
     change_phase(state_, task, Phase::running);
     if (index_.moving.contains(task.id)) index_.agenda.plans.insert(task.id);
     touch_nodes(task);
@@ -134,6 +143,7 @@ class DecisionApplier {
       note_replica_failed(state_, task,
                           task.detail.empty() ? "did not become healthy in its time" : task.detail);
     }
+    note_stop(state_.adoption, d.reason);
     task.stop_reason = d.reason;
     task.kill_at = d.kill_at;
     task.ready = false;

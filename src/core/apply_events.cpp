@@ -5,6 +5,8 @@
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/model/check.h"
+#include "core/rules/adoption.h"
+#include "core/rules/starts.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -26,9 +28,13 @@ class EventApplier {
                             tide.lead == e.spec.tide.lead;
     const bool same_mode = state_.spec.scale.mode == e.spec.scale.mode;
     const bool same_teams = state_.spec.teams == e.spec.teams;
+    const bool same_stage =
+        state_.configured && state_.spec.adoption.begin == e.spec.adoption.begin;
     state_.spec = e.spec;
     state_.configured = true;
     if (!same_teams) adopt_teams(state_);
+    refresh_start_timers(state_);
+    if (!same_stage) begin_stage(state_, {e.spec.adoption.begin, "the pool file", {}});
     if (!same_slots) state_.tide = TideBook();  // what was counted by others says nothing
     for (ServiceState& service : state_.services) {
       if (same_mode || service.spec.scale) continue;
@@ -62,6 +68,7 @@ class EventApplier {
 
   void operator()(const NodeUnreachable& e) { set_reachable(e.node, Reach::unreachable); }
   void operator()(const NodeLost& e) {
+    ++state_.adoption.seen.faults;
     const NodeId id = set_reachable(e.node, Reach::lost);
     // Confirmed gone: what ran there has ended, and nobody else will report it.
     std::vector<TaskId> gone;
@@ -86,6 +93,7 @@ class EventApplier {
 
   void operator()(const DeviceHealthChanged& e) {
     const DeviceId id = device_at(e.node, e.index);
+    if (e.health == DeviceHealth::failed) ++state_.adoption.seen.faults;
     state_.devices[id.value].health = e.health;
     state_.devices[id.value].health_detail = e.detail;
     index_.agenda.roles = true;
@@ -159,6 +167,7 @@ class EventApplier {
     const ScaleSpec& scale = scale_of(state_, service);
     const bool gap = service.last_sample == Time::never() ||
                      state_.now - service.last_sample > scale.stale_after;
+    note_shortage(state_, service, gap ? Micros(0) : state_.now - service.last_sample);
     service.in_use = e.in_use;
     std::int64_t ready = 0;
     for (const TaskId id : service.replicas) ready += state_.tasks.at(id).ready ? 1 : 0;
@@ -168,6 +177,7 @@ class EventApplier {
     }
     if (!e.in_use) return;
     service.last_sample = state_.now;
+    service.was_short = is_short(state_, service, state_.now);
     index_.agenda.services.insert(service.id.value);
     note_tide(state_, service, *e.in_use);
     if (capacity == 0 || scale.mode == ScaleMode::tidal) return;
@@ -188,6 +198,7 @@ class EventApplier {
 
   void operator()(const DrillStarted& e) { begin_drill(state_, e); }
   void operator()(const DrillStopRequested& e) { withdraw_drill(state_, "stopped by " + e.by); }
+  void operator()(const AdoptionChangeRequested& e) { begin_stage(state_, e); }
 
   void operator()(const TimerFired&) {}
 
@@ -240,9 +251,16 @@ class EventApplier {
       }
     }
     task.last_step = std::max(task.last_step, e.last);
+    end_loading(state_, task);
   }
 
   void operator()(const RequestsServed&) {}
+
+  void operator()(const MemoryObserved& e) {
+    TaskState& task = *find_by_allocation(state_, e.allocation);
+    note_memory(state_, task, e.peak);
+    task.seen_memory = std::max(task.seen_memory, e.peak);
+  }
 
   void operator()(const CheckpointDurable& e) {
     TaskState& task = reporter(e.stamp);
@@ -257,6 +275,7 @@ class EventApplier {
     if (e.save.value > 0) task.seen_save = recent_high(task.seen_save, e.save);
     if (e.stall.value > 0) task.seen_stall = recent_high(task.seen_stall, e.stall);
     task.missed = 0;
+    end_loading(state_, task);
     expect_checkpoint(task);
     if (task.phase == Phase::yielding) index_.agenda.attention.insert(task.id);
     refresh_timer(state_, task);
@@ -269,6 +288,7 @@ class EventApplier {
 
   void operator()(const StartFailed& e) {
     TaskState& task = reporter(e.stamp);
+    note_end(state_, task, Ending::failed);
     if (task.service.valid()) ++state_.services[task.service.value].failures;
     note_replica_failed(state_, task, "could not be started: " + e.detail);
     if (task.stop_reason == StopReason::cancelled) {
@@ -304,6 +324,7 @@ class EventApplier {
     if (yielded && !task.spec.contract.sdk && !task.spec.contract.watch) {
       task.captured = state_.now;  // with signals alone, exit 75 is the word that it is saved
     }
+    note_end(state_, task, ending_of(e, task));
     keep_progress(task, yielded);
     if (task.service.valid()) {
       end_replica(task, e);
@@ -385,6 +406,7 @@ class EventApplier {
     const bool unwanted = task.stop_reason == StopReason::cancelled;
     if (!task.service.valid() && !finished && !all_saved && !unwanted) {
       task.lost += state_.now - task.captured;
+      if (task.asked_to_yield) state_.adoption.seen.lost += state_.now - task.captured;
     }
     task.last_step = task.durable_step;
   }
@@ -414,7 +436,7 @@ class EventApplier {
       count_interruption(task);
       end_allocation(state_, task, Phase::waiting, {});
     } else if (reason == StopReason::preempted || reason == StopReason::guard_restored ||
-               (yielded && task.asked_to_yield)) {
+               reason == StopReason::adoption || (yielded && task.asked_to_yield)) {
       // Withdrawn too late: it left because it was asked to. SIGTERM cannot be taken back at all.
       count_preemption(task);
       end_allocation(state_, task, Phase::waiting, {});

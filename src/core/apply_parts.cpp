@@ -7,6 +7,7 @@
 #include "core/model/check.h"
 #include "core/model/team_index.h"
 #include "core/rules/chain.h"
+#include "core/rules/starts.h"
 
 namespace neap {
 
@@ -184,6 +185,7 @@ void drop_plan(PoolState& state, TaskId task) {
 void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string detail) {
   note_left_in_drill(state, task, phase);
   vacate(state, task);
+  end_loading(state, task);
   task.slots.clear();
   task.ready = false;
   task.stop_reason = StopReason::none;

@@ -4,6 +4,7 @@
 #include "core/apply_parts.h"
 #include "core/engine.h"
 #include "core/rules/admit.h"
+#include "core/rules/adoption.h"
 #include "core/rules/place/leftover_table.h"
 #include "core/rules/teams.h"
 #include "core/rules/tide.h"
@@ -45,6 +46,13 @@ class EventChecker {
     if (const auto fault = fault_of_teams(spec)) {
       return refuse(ErrorCode::invalid_argument, fault->message,
                     "teams[" + std::to_string(fault->team) + "]." + fault->field);
+    }
+    if (spec.starts.at_once < 0 || spec.starts.apart < Micros(0) ||
+        spec.starts.loading < Micros(0)) {
+      return refuse(ErrorCode::invalid_argument, "counts and times are 0 or more", "starts");
+    }
+    if (spec.adoption.begin > AdoptionStage::time || spec.adoption.stabilise < Micros(0)) {
+      return refuse(ErrorCode::invalid_argument, "no stage of adoption", "pool.stage");
     }
     const auto heavier = [](const TierSpec& a, const TierSpec& b) { return a.weight > b.weight; };
     if (!std::is_sorted(spec.tiers.begin(), spec.tiers.end(), heavier)) {
@@ -177,6 +185,13 @@ class EventChecker {
   Result<void> operator()(const DrillStopRequested&) const {
     if (state_.drill.phase == DrillPhase::demand) return {};
     return refuse(ErrorCode::conflict, "no drill is under way");
+  }
+  Result<void> operator()(const AdoptionChangeRequested& e) const {
+    return check_stage_change(state_, e, state_.now);
+  }
+  Result<void> operator()(const MemoryObserved& e) const {
+    if (e.peak < MiB(0)) return refuse(ErrorCode::invalid_argument, "memory is 0 or more", "peak");
+    return live(e.allocation).map(ignore);
   }
   Result<void> operator()(const TimerFired&) const { return {}; }
   Result<void> operator()(const PlacementLearned& e) const {

@@ -5,12 +5,15 @@
 
 #include "core/model/check.h"
 #include "core/rules/admit.h"
+#include "core/rules/adoption.h"
 #include "core/rules/guard.h"
 #include "core/rules/leaving.h"
 #include "core/rules/order.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/preempt_outlook.h"
 #include "core/rules/scale.h"
+#include "core/rules/starts.h"
 #include "core/rules/teams.h"
 #include "core/rules/tide.h"
 
@@ -88,6 +91,14 @@ void Decider::keep_deadlines() {
       case TimerKind::guard:
         set_timer(state_, TimerKind::guard, id, Time::never());
         index.agenda.guard = true;
+        index.agenda.adoption = true;
+        break;
+      case TimerKind::loading:
+        emit(LoadingEnded{TaskId(id)});
+        break;
+      case TimerKind::starts:
+        set_timer(state_, TimerKind::starts, id, Time::never());
+        mark_held_back(state_);
         break;
       case TimerKind::look:
       case TimerKind::tide:
@@ -165,6 +176,10 @@ void Decider::keep_guard() {
     const bool large = state_.devices.size() > spread_anew_up_to;
     if (!large || !roles_are_full(state_)) spread_roles();
   }
+  if (agenda.adoption && !state_.pause.active) {
+    agenda.adoption = false;
+    clear_adoption();
+  }
   if (!agenda.guard || state_.pause.active) return;
   agenda.guard = false;
   if (state_.index->training_on_guard > 0) clear_guard();
@@ -225,6 +240,28 @@ void Decider::clear_guard() {
     }
   }
   if (some_stay) emit(PreemptRetryScheduled{ShapeId::none(), now_ + preempt_retry});
+}
+
+// Training that the stage of adoption no longer has where it is leaves at a boundary; nobody is
+// killed for it, and who cannot be asked stays to its end.
+void Decider::clear_adoption() {
+  if (state_.adoption.stage == AdoptionStage::time) return;
+  const PreemptSpec& preempt = state_.spec.preempt;
+  std::vector<TaskId> out;
+  for (const auto& [allocation, id] : state_.index->allocations) {
+    if (is_out_of_stage(state_, state_.tasks.at(id))) out.push_back(id);
+  }
+  std::sort(out.begin(), out.end());
+  for (const TaskId id : out) {
+    const TaskState& task = state_.tasks.at(id);
+    if (task.phase != Phase::running) continue;
+    const Micros interval = std::max(task.spec.contract.interval, preempt.checkpoint_interval);
+    const auto offer = offer_by(outlook_of(state_, task, now_), now_ + interval * 2 + preempt.grace,
+                                Killing::never);
+    if (!offer || offer->mode == ReleaseMode::finish) continue;
+    emit(YieldAsked{id, task.allocation, offer->mode, offer->release_by, StopReason::adoption});
+  }
+  if (!out.empty()) emit(PreemptRetryScheduled{ShapeId::none(), now_ + preempt_retry});
 }
 
 // The guard found another device: training that was to leave this one may stay.
@@ -303,8 +340,13 @@ void Decider::place_waiting() {
       continue;
     }
     Placement placement = place(state_, state_.shape(head.shape));
-    if (placement.slots.empty() && give_room_to(task)) {
+    const bool held = is_held_back(state_, task);
+    if (placement.slots.empty() && !held && give_room_to(task)) {
       placement = place(state_, state_.shape(head.shape));
+    }
+    if (!placement.slots.empty() && held) {
+      set_wait_code(head.shape, WaitCode::starts);
+      continue;
     }
     if (!placement.slots.empty()) {
       start(task, std::move(placement.slots));
@@ -344,7 +386,9 @@ bool somebody_may_yield(const PoolState& state, const Shape& shape) {
 Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
   const Shape& shape = state_.shape(task.shape);
   const PreemptSpec& preempt = state_.spec.preempt;
-  if (!preempt.enabled || shape.dedicated) return Preempting::impossible;
+  if (!preempt.enabled || shape.dedicated || !may_claim_back(state_, shape)) {
+    return Preempting::impossible;
+  }
   if (!somebody_may_yield(state_, shape) || state_.preempt_retry_at[task.shape.value] > now_) {
     return Preempting::impossible;
   }

@@ -56,6 +56,7 @@ class Decider {
   void count_demand();
   void spread_roles();
   void clear_guard();
+  void clear_adoption();
   void scale_service(ServiceId id);
   void roll_service(ServiceId id);
   void settle_plan(TaskId task);

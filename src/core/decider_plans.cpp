@@ -3,8 +3,10 @@
 
 #include "core/decider.h"
 #include "core/model/host.h"
+#include "core/rules/adoption.h"
 #include "core/rules/drill.h"
 #include "core/rules/place.h"
+#include "core/rules/starts.h"
 
 namespace neap {
 
@@ -37,11 +39,12 @@ bool fits_still(const PoolState& state, const Plan& plan, const Slot& slot) {
 }  // namespace
 
 bool Decider::has_lost_a_device(const Plan& plan) const {
-  const std::uint8_t roles = allowed_roles(state_.shape(state_.tasks.at(plan.task).shape));
+  const std::uint8_t roles = allowed_roles(state_, state_.shape(state_.tasks.at(plan.task).shape));
   return std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot& slot) {
     const DeviceState& device = state_.device(slot.device);
     return !is_usable(state_, device) || !fits_still(state_, plan, slot) ||
-           (roles & role_bit(device.role)) == 0;
+           (roles & role_bit(device.role)) == 0 ||
+           (state_.adoption.stage == AdoptionStage::physical && slot.share < whole_device);
   });
 }
 
@@ -54,14 +57,19 @@ void Decider::settle_plan(TaskId id) {
     drop_plan_of(id, "a node has less CPU or memory than was claimed of it");
   } else if (plan.kind == PlanKind::move) {
     settle_move(plan);
+  } else if (plan.victims.empty() && is_held_back(state_, task)) {
+    // Its devices stay claimed until it may start.
   } else if (plan.victims.empty()) {
     room_was_given_ = room_was_given_ || plan.kind == PlanKind::reservation;
     start(task, plan.slots);
   } else if (state_.pause.active) {
     drop_plan_of(id, "the pool is paused");
+  } else if (plan.kind == PlanKind::preemption &&
+             !may_claim_back(state_, state_.shape(task.shape))) {
+    drop_plan_of(id, "nothing is lent in this stage of adoption");
   } else {
     Placement elsewhere = place(state_, state_.shape(task.shape));
-    if (elsewhere.slots.empty()) {
+    if (elsewhere.slots.empty() || is_held_back(state_, task)) {
       if (plan.kind == PlanKind::reservation) reclaim_loans(id);
       return;
     }
@@ -105,6 +113,8 @@ void Decider::settle_move(const Plan& plan) {
   const bool has_left = task.phase == Phase::waiting;
   if (has_left && task.not_before > now_) {
     drop_plan_of(plan.task, "it starts again later");
+  } else if (has_left && is_held_back(state_, task)) {
+    return;
   } else if (has_left) {
     start(task, plan.slots);
   } else if (task.phase == Phase::running) {

@@ -9,6 +9,7 @@
 #include "core/rules/keep_room.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/starts.h"
 #include "core/rules/teams.h"
 
 namespace neap {
@@ -106,6 +107,7 @@ bool Decider::has_turn(const TaskState& task) {
 bool Decider::reserve(const TaskState& task) {
   std::optional<Room> room = find_room(state_, state_.shape(task.shape), now_);
   if (!room) return false;
+  if (room->victims.empty() && is_held_back(state_, task)) return false;
   if (room->victims.empty()) {
     start(task, std::move(room->slots));
     return true;
@@ -118,7 +120,8 @@ bool Decider::reserve(const TaskState& task) {
 
 // Who would hold it up is moved, where that is worth more than it costs.
 void Decider::make_room_for(TaskId id) {
-  if (reclaim_loans(id)) return;  // they are leaving
+  if (state_.plans.at(id).victims.empty()) return;  // it waits for its turn to start
+  if (reclaim_loans(id)) return;                    // they are leaving
   const TaskState& task = state_.tasks.at(id);
   if (now_ > state_.plans.at(id).needed_by + look_again && task.reserved < most_made) {
     drop_plan_of(id, "its tenants stay longer than was expected");
@@ -186,7 +189,8 @@ void Decider::move(const Move& move, TaskId for_task) {
 // ---- loans -----------------------------------------------------------------------------------
 
 bool Decider::lend_room_to(const TaskState& task) {
-  const bool may = !is_over_limit(task) && !is_carried_by_chain(state_, task);
+  const bool may =
+      !is_over_limit(task) && !is_carried_by_chain(state_, task) && !is_held_back(state_, task);
   if (state_.index->reserved.empty() || !may) return false;
   std::optional<Loan> loan = find_loan(state_, task, now_, lending_nodes_left_);
   if (!loan) return false;

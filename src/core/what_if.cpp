@@ -21,7 +21,7 @@ bool starts_after(const PoolState& state, TaskId id, const Unblock& unblock, Tim
 
 // Running tasks in the order in which their end would cost least: lighter tiers and newer first.
 std::vector<TaskId> likely_to_end(const PoolState& state, const TaskState& task) {
-  const std::uint8_t roles = allowed_roles(state.shape(task.shape));
+  const std::uint8_t roles = allowed_roles(state, state.shape(task.shape));
   std::vector<const TaskState*> running;
   state.tasks.for_each([&](const TaskState& other) {
     if (!holds_devices(other.phase)) return;

@@ -4,6 +4,7 @@
 
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
+#include "core/rules/adoption.h"
 
 namespace neap::daemon {
 
@@ -88,6 +89,14 @@ class Narrator {
                          seconds_text(e.length) + ", asked by " + e.by);
   }
   void operator()(const DrillStopRequested& e) { tell_all("drill stopped by " + e.by); }
+  void operator()(const AdoptionChangeRequested& e) {
+    tell_all("stage " + std::string(name_of(e.to)) + " of adoption, asked by " + e.by +
+             (e.forced ? ", forced" : "") + (e.why.empty() ? "" : ": " + e.why));
+  }
+  void operator()(const MemoryObserved& e) {
+    allocation(e.allocation);
+    say(std::to_string(e.peak.value) + " MiB of a device in use at most");
+  }
   void operator()(const TimerFired&) { tell_all("a timer was due"); }
   void operator()(const TaskStarted& e) { report(e, "running"); }
   void operator()(const ReplicaHealthy& e) { report(e, "healthy"); }
@@ -198,6 +207,10 @@ class Narrator {
     if (d.slots == 0) return tell_all("the guard begins to learn from the traffic");
     tell_all(d.demand ? "demand of the slot: " + std::to_string(*d.demand) + " devices"
                       : "demand of the slot: not known");
+  }
+  void operator()(const LoadingEnded& d) {
+    task(d.task);
+    say("counts as loaded");
   }
   void operator()(const LookScheduled& d) {
     tell_all(std::string(d.look == Look::room ? "who waits long" : "what could be consolidated") +

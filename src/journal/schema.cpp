@@ -53,7 +53,7 @@ CREATE TABLE segment(
   raw           INTEGER NOT NULL);
 INSERT INTO head SELECT 1, r, 0, 0, r FROM (SELECT randomblob(16) AS r);
 PRAGMA application_id = 1852137840;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 COMMIT;
 )sql";
 
@@ -73,12 +73,14 @@ Result<void> check_version(Connection& connection) {
                     ": start the newer neap that wrote it; nothing was changed",
                 connection.path());
   }
-  if (*version == 1) {
-    return fail(ErrorCode::conflict,
-                "the journal has schema version 1, whose records this neap does not read: let the "
-                "neap that wrote it finish its tasks, or begin with a new state folder; nothing "
-                "was changed",
-                connection.path());
+  if (*version == 1 || *version == 2) {
+    return fail(
+        ErrorCode::conflict,
+        "the journal has schema version " + std::to_string(*version) +
+            ", whose records this neap does not read: let the "
+            "neap that wrote it finish its tasks, or begin with a new state folder; nothing "
+            "was changed",
+        connection.path());
   }
   if (*version < 1) {
     return fail(ErrorCode::internal,

@@ -111,6 +111,13 @@ struct PauseRequested {
 struct ResumeRequested {
   std::string by;
 };
+// The next step of adoption, or one back. An advance whose check fails has to be forced, with why.
+struct AdoptionChangeRequested {
+  AdoptionStage to{};
+  std::string by;
+  std::string why;
+  bool forced = false;
+};
 struct TimerFired {};  // time has passed; nothing else happened
 
 struct TaskStarted {
@@ -172,6 +179,12 @@ struct StartFailed {
   std::string detail;
 };
 
+// The highest use of one of its devices so far, as the backend sees it (not sequenced).
+struct MemoryObserved {
+  AllocationId allocation;
+  MiB peak{0};
+};
+
 // A table that was learned, beside the loop, from the demand as it was at `seen`.
 struct PlacementLearned {
   std::int64_t seen = 0;
@@ -197,15 +210,14 @@ struct DrillStopRequested {
   std::string by;
 };
 
-using Event =
-    std::variant<PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
-                 ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested, ServiceSubmitted,
-                 ServiceRemoveRequested, ServiceScaled, ServiceMeasured, PauseRequested,
-                 ResumeRequested, TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy,
-                 ContractGreeting, StepsReported, RequestsServed, CheckpointDurable,
-                 YieldAcknowledged, ContractBroken, TaskExited, StartFailed, PlacementLearned,
-                 ServiceReplaced, PipelineSubmitted, PipelineCancelRequested, MetricsRead,
-                 WaitExpected, DrillStarted, DrillStopRequested>;
+using Event = std::variant<
+    PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
+    ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested, ServiceSubmitted,
+    ServiceRemoveRequested, ServiceScaled, ServiceMeasured, PauseRequested, ResumeRequested,
+    TimerFired, TaskStarted, ReplicaHealthy, ReplicaUnhealthy, ContractGreeting, StepsReported,
+    RequestsServed, CheckpointDurable, YieldAcknowledged, ContractBroken, TaskExited, StartFailed,
+    PlacementLearned, ServiceReplaced, PipelineSubmitted, PipelineCancelRequested, MetricsRead,
+    WaitExpected, DrillStarted, DrillStopRequested, AdoptionChangeRequested, MemoryObserved>;
 
 // ---- decisions -----------------------------------------------------------------------------
 
@@ -230,7 +242,8 @@ enum class StopReason : std::uint8_t {
   admission_revoked,
   moved,     // to go on elsewhere: room is made for others
   replaced,  // a replica of another version of its service is there
-  resized    // to go on with fewer devices, or with more
+  resized,   // to go on with fewer devices, or with more
+  adoption   // the stage of adoption no longer has it there
 };
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.
@@ -254,6 +267,8 @@ enum class WaitCode : std::uint8_t {
   cell,            // would fit, not within one such cell
   stage,           // a stage of its pipeline comes before it
   team_limit,      // its team, or one above it, would have more than its limit
+  starts,          // would fit, but others load still or began a moment ago
+  adoption,        // would fit, in a later stage of adoption
 };
 
 // Whether a task may have devices of the lane while nobody is forced to start there; forced: the
@@ -413,6 +428,10 @@ struct DemandCounted {
   std::optional<std::int64_t> demand;
   std::int64_t slots = 0;
 };
+// It has said nothing and counts as loaded.
+struct LoadingEnded {
+  TaskId task;
+};
 
 // Those before the stage are done and its conditions hold: its task is in the queue, or its service
 // is submitted, as a new version where one of that name lives.
@@ -477,7 +496,7 @@ using Decision =
                  WaitReasonChanged, ConditionChanged, PreemptRetryScheduled, RoomReserved,
                  MovePlanned, LookScheduled, DemandCounted, StageEntered, StageEnded, ServiceRolled,
                  StartBoundSet, TaskForced, TierChanged, DrillPaused, DrillResumed, DrillWithdrawn,
-                 DrillEnded>;
+                 DrillEnded, LoadingEnded>;
 
 // ---- actions -------------------------------------------------------------------------------
 

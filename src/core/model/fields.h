@@ -76,11 +76,18 @@ NEAP_FIELDS(ReserveSpec, after, most)
 NEAP_FIELDS(TeamSpec, name, parent, guarantee, limit, weight)
 NEAP_FIELDS(ResizeSpec, enabled, dwell)
 NEAP_FIELDS(DefragmentSpec, enabled, every, horizon, quiet_below, cooldown)
+NEAP_FIELDS(StartsSpec, at_once, apart, loading)
+NEAP_FIELDS_BEGIN(AdoptionSpec)
+NEAP_ROW(begin, stabilise, least_starts, most_faults, most_breaches, most_failed, most_short)
+NEAP_ROW(least_kept)
+NEAP_FIELDS_END
+NEAP_FIELDS(DerivedValue, key, value)
 NEAP_FIELDS(FairnessSpec, lane, lane_within, longest_bound, deadline_tier, promoted_max)
 NEAP_FIELDS_BEGIN(PoolSpec)
 NEAP_ROW(name, total_gpus, inference_guard_min, elastic_buffer, preempt, scale, prefilter, tiers)
 NEAP_ROW(baseline, share_min_memory, device_reserve, max_restarts, reserve, defragment, tide)
 NEAP_ROW(teams, resize, fairness)
+NEAP_ROW(starts, adoption, preset, isolation, derived)
 NEAP_FIELDS_END
 NEAP_FIELDS(DeviceSpec, uuid, model, memory, dedicated, pair)
 NEAP_FIELDS(NodeSpec, name, fault_domain, devices, rack, cpu_milli, memory)
@@ -95,15 +102,18 @@ NEAP_ROW(release, restore, recovery)
 NEAP_FIELDS_END
 NEAP_FIELDS(DayWindow, from, to)
 NEAP_FIELDS(Owner, uid, gid, user)
+NEAP_FIELDS(MemorySplit, weights, kv_cache, activations, framework)
 NEAP_FIELDS(StageInput, stage, directory)
 NEAP_FIELDS(Artifacts, own, inputs)
 NEAP_FIELDS_BEGIN(TaskSpec)
 NEAP_ROW(name, team, tier, request, contract, interruptible, predictable, delay_tolerance)
 NEAP_ROW(work, deadline, windows, baseline, owner, launch, artifacts)
+NEAP_ROW(profile, split, learned)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(ServiceSpec)
 NEAP_ROW(name, team, tier, request, min_replicas, max_replicas, concurrency, slo_first_byte)
 NEAP_ROW(scale, start_timeout, drain_timeout, baseline, owner, launch, artifacts)
+NEAP_ROW(profile, split, learned)
 NEAP_FIELDS_END
 NEAP_FIELDS(Metric, name, value)
 NEAP_FIELDS(StageCondition, stage, metric, comparison, bound)
@@ -129,6 +139,8 @@ NEAP_FIELDS(PipelineCancelRequested, name, by)
 NEAP_FIELDS(MetricsRead, pipeline, stage, values, fault)
 NEAP_FIELDS(PauseRequested, by, why)
 NEAP_FIELDS(ResumeRequested, by)
+NEAP_FIELDS(AdoptionChangeRequested, to, by, why, forced)
+NEAP_FIELDS(MemoryObserved, allocation, peak)
 NEAP_FIELDS_BEGIN(TimerFired)
 NEAP_FIELDS_END
 NEAP_FIELDS(TaskStarted, stamp)
@@ -198,5 +210,6 @@ NEAP_ROW(settle_by, withdrawn, placed, victims, idle_reserve, pause_at, paused_a
 NEAP_ROW(pausing, froze, asked_in_pause, asked_after_pause)
 NEAP_FIELDS_END
 NEAP_FIELDS(DrillResult, kind, passed, at, detail)
+NEAP_FIELDS(LoadingEnded, task)
 
 }  // namespace neap

@@ -361,6 +361,7 @@ void rebuild_names_and_queues(PoolState& state) {
     if (holds_devices(task.phase)) {
       index.allocations.emplace(task.allocation, task.id);
       ++index.running_by_tier[{task.tier, static_cast<std::uint8_t>(task.purpose)}];
+      if (task.loading) index.loading.insert(task.id);
     }
     refresh_queue(state, task);
     refresh_timer(state, task);
@@ -419,7 +420,9 @@ void rebuild_index(PoolState& state) {
   refresh_tide_timer(state);
   refresh_drill_timer(state);
   rebuild_teams(state);
+  refresh_start_timers(state);
   index.victims.touch_all();
+  index.agenda.adoption = state.adoption.stage != AdoptionStage::time;
   index.agenda.guard = true;  // roles were assigned with the record that called for it
   mark_waiting(state);
 }
@@ -475,7 +478,8 @@ bool index_is_current(const PoolState& state) {
          a.waiters == b.waiters && a.reserved == b.reserved && a.moving == b.moving &&
          a.lane == b.lane && a.promised == b.promised && a.infeasible == b.infeasible &&
          teams_are_equal(state, fresh) && a.near_deadline == b.near_deadline &&
-         a.leaving == b.leaving && a.ended == b.ended && a.running_by_tier == b.running_by_tier;
+         a.leaving == b.leaving && a.loading == b.loading && a.ended == b.ended &&
+         a.running_by_tier == b.running_by_tier;
 }
 
 }  // namespace neap

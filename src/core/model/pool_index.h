@@ -63,7 +63,18 @@ struct WaitKey {
   auto operator<=>(const WaitKey&) const = default;
 };
 
-enum class TimerKind : std::uint8_t { task, shape, device, guard, plan, look, tide, drill };
+enum class TimerKind : std::uint8_t {
+  task,
+  shape,
+  device,
+  guard,
+  plan,
+  look,
+  tide,
+  drill,
+  loading,
+  starts
+};
 using TimerKey = std::tuple<Time, TimerKind, std::uint32_t>;
 
 struct PoolIndex {
@@ -113,6 +124,7 @@ struct PoolIndex {
   std::unordered_map<AllocationId, TaskId> allocations;  // holding devices
   std::map<TaskId, std::set<TaskId>> plans_of_victim;    // victim -> the plans' tasks
   std::set<TaskId> leaving;                              // yielding or stopping
+  std::set<TaskId> loading;                              // training that has not loaded yet
   std::set<std::pair<Time, TaskId>> ended;               // oldest first
   std::map<std::tuple<TierId, std::uint8_t>, std::uint32_t> running_by_tier;  // (tier, purpose)
   VictimBounds victims;
@@ -131,6 +143,7 @@ struct PoolIndex {
     std::set<TaskId> bounds;         // wait, and it was not judged whether a start is promised
     bool roles = false, guard = false;
     bool deadlines = false;  // somebody may have come near one
+    bool adoption = false;   // training is where the stage of adoption no longer has it
   } agenda;
 };
 
@@ -168,6 +181,9 @@ void refresh_timer(PoolState& state, const TaskState& task);
 void refresh_plan_timer(PoolState& state, const Plan& plan);
 void set_timer(PoolState& state, TimerKind kind, std::uint32_t id, Time at);
 void refresh_look(PoolState& state, Look look);
+// Of training that loads, and of the moment from which the next may start (D11).
+void refresh_start_timers(PoolState& state);
+[[nodiscard]] Time next_start(const PoolState& state);
 // The end of the slot of the day curve that is open.
 void refresh_tide_timer(PoolState& state);
 // When a drill has something to do next.

@@ -122,6 +122,20 @@ void refresh_drill_timer(PoolState& state) {
   set_timer(state, TimerKind::drill, 0, at > state.now ? at : Time::never());
 }
 
+Time next_start(const PoolState& state) {
+  const bool free = state.spec.starts.apart == Micros(0) || state.last_start == Time::never();
+  return free ? Time(0) : state.last_start + state.spec.starts.apart;
+}
+
+void refresh_start_timers(PoolState& state) {
+  for (const TaskId id : state.index->loading) {
+    set_timer(state, TimerKind::loading, id.value,
+              state.tasks.at(id).placed_at + state.spec.starts.loading);
+  }
+  const Time next = next_start(state);
+  set_timer(state, TimerKind::starts, 0, next > state.now ? next : Time::never());
+}
+
 void note_plan(PoolState& state, const Plan& plan) {
   if (plan.kind == PlanKind::reservation) state.index->reserved.insert(plan.task);
   if (plan.kind == PlanKind::move) state.index->moving.insert(plan.task);

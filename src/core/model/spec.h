@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/adoption.h"
 #include "core/model/tide.h"
 #include "core/model/units.h"
 
@@ -95,6 +96,14 @@ struct FairnessSpec {
   Ppm promoted_max{300'000};          // of a team's demand
 };
 
+// Training is started a few at a time, so that not all load their data at once (D11). One loads
+// from its placement until its first step or checkpoint, or for `loading` at most.
+struct StartsSpec {
+  std::int32_t at_once = 0;     // that load; 0: no limit
+  Micros apart{0};              // from one start to the next
+  Micros loading = minutes(3);  // then it counts as loaded, whatever it said
+};
+
 struct PrefilterSpec {  // SPEC A2
   Ppm out_above{700'000};
   Ppm back_below{600'000};
@@ -136,6 +145,11 @@ struct PoolSpec {
   std::int32_t max_restarts = 3;
   std::vector<TeamSpec> teams;  // sorted by name; empty: teams play no part
   ResizeSpec resize;
+  StartsSpec starts;
+  AdoptionSpec adoption;
+  Preset preset = Preset::none;
+  Isolation isolation = Isolation::unsaid;
+  std::vector<DerivedValue> derived;  // what the preset gave
 };
 
 // Parts of the machine room, from small to large (D7). A pair is two devices or more with a fast
@@ -227,6 +241,16 @@ struct Artifacts {
   std::vector<StageInput> inputs;
 };
 
+// Device memory by what it is for, where that is known (A3).
+struct MemorySplit {
+  MiB weights{0}, kv_cache{0}, activations{0}, framework{0};
+  [[nodiscard]] MiB sum() const { return weights + kv_cache + activations + framework; }
+  bool operator==(const MemorySplit&) const = default;
+};
+
+// Fields that the profile of a task's type gave, because its file left them open: a set of bits.
+enum class Learned : std::uint8_t { work, save, stall, restore, memory, count, models };
+
 struct TaskSpec {
   std::string name;
   std::string team;
@@ -243,6 +267,10 @@ struct TaskSpec {
   Owner owner;
   std::string launch;  // for the backend alone: JSON with command, environment, directories
   Artifacts artifacts;
+  std::string launch;   // for the backend alone: JSON with command, environment, directories
+  std::string profile;  // the type it is of
+  MemorySplit split;    // of all its devices together
+  std::uint8_t learned = 0;
 };
 
 struct ServiceSpec {
@@ -261,6 +289,9 @@ struct ServiceSpec {
   Owner owner;
   std::string launch;
   Artifacts artifacts;
+  std::string profile;
+  MemorySplit split;  // of all devices of one replica
+  std::uint8_t learned = 0;
 };
 
 }  // namespace neap

@@ -48,7 +48,10 @@ PoolState::PoolState(const PoolState& other)
       arrivals(other.arrivals),
       arrivals_hour(other.arrivals_hour),
       drill(other.drill),
-      last_drill(other.last_drill) {
+      last_drill(other.last_drill),
+      last_start(other.last_start),
+      adoption(other.adoption),
+      profiles(other.profiles) {
   rebuild_index(*this);
 }
 
@@ -204,11 +207,12 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(WaitCode code) {
-  constexpr std::array<std::string_view, 19> names{
-      "none",          "not_considered", "no_such_device", "compute",   "memory",
-      "whole_devices", "fragmented",     "guard",          "buffer",    "yield_pending",
-      "paused",        "backoff",        "dedicated_full", "host",      "apart",
-      "excluded",      "cell",           "stage",          "team_limit"};
+  constexpr std::array<std::string_view, 21> names{
+      "none",          "not_considered", "no_such_device", "compute",    "memory",
+      "whole_devices", "fragmented",     "guard",          "buffer",     "yield_pending",
+      "paused",        "backoff",        "dedicated_full", "host",       "apart",
+      "excluded",      "cell",           "stage",          "team_limit", "starts",
+      "adoption"};
   return names[static_cast<std::size_t>(code)];
 }
 
@@ -218,11 +222,12 @@ std::string_view name_of(ReleaseMode mode) {
 }
 
 std::string_view name_of(StopReason reason) {
-  constexpr std::array<std::string_view, 12> names{
+  constexpr std::array<std::string_view, 13> names{
       "none",          "cancelled",      "scaled_down",
       "preempted",     "guard_restored", "contract_breach",
       "device_failed", "unhealthy",      "admission_revoked",
-      "moved",         "replaced",       "resized"};
+      "moved",         "replaced",       "resized",
+      "adoption"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -268,7 +273,8 @@ void visit_scalars(Visitor& visitor, State& self){
         NEAP_ROW(next_allocation, demand, basis, tide, guard_retry_at)
             NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)
                 NEAP_ROW(pipelines, next_pipeline) NEAP_ROW(growth_look_at)
-                    NEAP_ROW(lane_look_at, deadlines_look_at, expected_waits, drill, last_drill)}
+                    NEAP_ROW(lane_look_at, deadlines_look_at, expected_waits, drill, last_drill)
+                        NEAP_ROW(last_start, adoption, profiles)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

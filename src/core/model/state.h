@@ -16,6 +16,7 @@
 #include "core/model/drill.h"
 #include "core/model/events.h"
 #include "core/model/fields.h"
+#include "core/model/profile.h"
 #include "core/model/result.h"
 #include "core/model/units.h"
 
@@ -184,7 +185,9 @@ struct TaskState {
   std::int32_t reserved = 0;    // times that room was kept for it since it began to wait
 
   std::int32_t exit_code = 0, exit_signal = 0;
-  std::string detail;  // why it was refused or failed
+  std::string detail;    // why it was refused or failed
+  bool loading = false;  // began, and has not reported work yet (training)
+  MiB seen_memory{0};    // highest use of one device in this allocation; 0 = unseen
 };
 
 // Replicas of another version than the service's are replaced, one at a time: a new one beside the
@@ -223,6 +226,7 @@ struct ServiceState {
   std::uint32_t version = 0, newest_version = 0;
   std::optional<Roll> roll;
   std::string rolled_back;  // why the last new version was given up
+  bool was_short = false;   // at the last sample
 };
 
 // preemption: others were asked to leave. reservation: others leave when they end, or are moved.
@@ -337,6 +341,9 @@ struct PoolState {
   std::int64_t arrivals_hour = 0;      // of the epoch, up to which it is kept
   DrillState drill;
   DrillResult last_drill;
+  Time last_start = Time::never();  // of training; never: none yet
+  AdoptionBook adoption;
+  ProfileBook profiles;
 
   std::unique_ptr<PoolIndex> index;
 
@@ -393,14 +400,14 @@ NEAP_ROW(ready_at, ready, report_epoch, report_sequence, first_started, waited, 
 NEAP_ROW(durable_step, checkpoint_path, captured, done, on_demand_seen, seen_save, seen_stall)
 NEAP_ROW(seen_restore, lost, missed, checkpoint_due, preemptions, preemptions_today)
 NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, exit_code)
-NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due)
+NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due, loading, seen_memory)
 NEAP_ROW(version, pipeline, stage, awaits_stages, resizes)
 NEAP_ROW(lane, deadline, bound, forced_at, start_by, ahead, forced, lane_until)
 NEAP_FIELDS_END
 NEAP_FIELDS(Roll, before, from, begun, wanted, phase, fault)
 NEAP_FIELDS_BEGIN(ServiceState)
 NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_since)
-NEAP_ROW(below_since, in_use, failures, curve, slot_peak, needed_while_low)
+NEAP_ROW(below_since, in_use, failures, curve, slot_peak, needed_while_low, was_short)
 NEAP_ROW(queued, first_byte, queue_told, first_byte_told, idle_since, wake)
 NEAP_ROW(version, newest_version, roll, rolled_back)
 NEAP_ROW(recent)
@@ -421,5 +428,17 @@ NEAP_FIELDS(DayCurve, hour, open, closed)
 NEAP_FIELDS(LoadSample, at, in_use)
 NEAP_FIELDS(TideBook, begun, slot_begin, outage, elastic)
 NEAP_FIELDS(Pause, active, by, why, since)
+NEAP_FIELDS_BEGIN(AdoptionFigures)
+NEAP_ROW(starts, failures, faults, breaches, memory_breaches, yields, kept, measured)
+NEAP_ROW(shortage, lost)
+NEAP_FIELDS_END
+NEAP_FIELDS(AdoptionChange, at, from, to, forced, by, why, missing)
+NEAP_FIELDS(AdoptionBook, stage, since, seen, changes)
+NEAP_FIELDS(Observed, count, last)
+NEAP_FIELDS_BEGIN(TaskProfile)
+NEAP_ROW(name, purpose, used, split, declared, memory, work, save)
+NEAP_ROW(stall, restore)
+NEAP_FIELDS_END
+NEAP_FIELDS(ProfileBook, known)
 
 }  // namespace neap

@@ -81,7 +81,7 @@ class DestinationSearch {
 
   std::vector<Slot> run() {
     std::uint8_t before = 0;
-    for (const std::uint8_t stage : role_stages(shape_)) {
+    for (const std::uint8_t stage : role_stages(state_, shape_)) {
       const auto added = static_cast<std::uint8_t>(stage & ~before);
       for (std::uint16_t m = 0; m < state_.models.size(); ++m) {
         const ModelState& model = state_.models[m];

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/adoption.h"
 #include "core/rules/chain.h"
 #include "core/rules/keep_room.h"
 #include "core/rules/place.h"
+#include "core/rules/starts.h"
 #include "core/rules/teams.h"
 
 namespace neap {
@@ -89,7 +91,10 @@ WaitCode wait_code_of(const PoolState& state, const TaskState& task) {
   if (task.phase != Phase::waiting) return WaitCode::none;
   if (task.awaits_stages) return WaitCode::stage;
   if (!task.shape.valid()) return WaitCode::not_considered;
-  if (state.plans.contains(task.id)) return WaitCode::yield_pending;
+  if (const auto plan = state.plans.find(task.id); plan != state.plans.end()) {
+    const bool has_all = plan->second.victims.empty() && is_held_back(state, task);
+    return has_all ? WaitCode::starts : WaitCode::yield_pending;
+  }
   if (task.not_before > state.now) return WaitCode::backoff;
   const WaitCode code = state.wait_codes[task.shape.value];
   return code == WaitCode::none ? WaitCode::not_considered : code;
@@ -236,6 +241,7 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
   }
   const std::string need = "needs " + request_text(task.spec.request);
   if (code == WaitCode::not_considered) return need + "; it is looked at next";
+  if (code == WaitCode::starts) return need + ", which is there; " + held_back_text(state);
   const Shape& shape = state.shape(task.shape);
   if (code == WaitCode::team_limit) return need + limit_text(state, shape);
   const Best best = best_of(state, shape);
@@ -268,6 +274,10 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
              "; it would fit on lendable devices, which only tasks that release within a "
              "checkpoint interval may use; outside them " +
              whole;
+    case WaitCode::adoption:
+      return need + "; it would fit on devices that stage " +
+             std::string(name_of(state.adoption.stage)) + " of adoption keeps for the other kind " +
+             "of work; beside them " + whole;
     case WaitCode::paused:
       return need + "; others would yield for it, but the pool is paused by " + state.pause.by;
     case WaitCode::dedicated_full:

@@ -135,7 +135,7 @@ class NodeView {
       const TaskState& task = *residents_[i].task;
       if (!staying.contains(task.id)) take_away(state_, task, shape_, room);
     }
-    return place_on_node(state_, room, shape_, count, allowed_roles(shape_));
+    return place_on_node(state_, room, shape_, count, allowed_roles(state_, shape_));
   }
 
   const PoolState& state_;
@@ -230,7 +230,8 @@ class RoomSearch {
   }
 
   std::vector<NodeId> likely_nodes(ModelId model, std::size_t limit) const {
-    const auto& buckets = state_.index->models[model.value].whole[mask_slot(allowed_roles(shape_))];
+    const auto& buckets =
+        state_.index->models[model.value].whole[mask_slot(allowed_roles(state_, shape_))];
     const std::uint64_t minutes = static_cast<std::uint64_t>(now_.us / minute_us);
     const auto start = static_cast<std::uint32_t>(minutes * stride % state_.nodes.size());
     std::vector<NodeId> out;
@@ -261,7 +262,7 @@ bool needs_room_kept(const PoolState& state, const TaskState& task) {
     if (state.newest_placed[t] > task.submitted) return true;
   }
   const Shape& shape = state.shape(task.shape);
-  const std::uint8_t roles = allowed_roles(shape);
+  const std::uint8_t roles = allowed_roles(state, shape);
   std::int64_t free = 0;
   for (const ModelId model : allowed_models(state, shape.request)) {
     const ModelIndex& index = state.index->models[model.value];
@@ -302,7 +303,8 @@ std::vector<Slot> place_on_kept(const PoolState& state, const Plan& plan, const 
     --nodes;
     NodeRoom room = room_of(state, parts[i].node, shape);
     give_back(state, plan, room);
-    auto slots = place_on_node(state, room, shape, shape.request.count, allowed_roles(shape));
+    auto slots =
+        place_on_node(state, room, shape, shape.request.count, allowed_roles(state, shape));
     if (!slots.empty()) return slots;
   }
   return {};
@@ -362,7 +364,8 @@ bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& de
     }
     for (const ModelId model : models) {
       const Split split = split_of(demand.request, state.models[model.value].per_node);
-      if (!place_on_node(state, room, demand, split.per_node, allowed_roles(demand)).empty()) {
+      if (!place_on_node(state, room, demand, split.per_node, allowed_roles(state, demand))
+               .empty()) {
         return true;
       }
     }

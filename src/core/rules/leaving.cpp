@@ -78,7 +78,7 @@ bool needs_all_of_host(const PoolState& state, const Shape& demand, const NodeRo
 std::optional<Proposal> on_node(const PoolState& state, const Shape& demand,
                                 std::span<const Leaver> leaving) {
   const NodeRoom room = future_room(state, demand, leaving);
-  for (const std::uint8_t roles : role_stages(demand)) {
+  for (const std::uint8_t roles : role_stages(state, demand)) {
     Proposal proposal;
     proposal.slots = place_on_node(state, room, demand, demand.request.count, roles);
     if (proposal.slots.empty()) continue;

@@ -13,12 +13,14 @@ namespace neap {
 
 // Devices a shape may use, as a set of roles, in the order in which they are tried: training
 // fills the core first and lendable devices last, inference the guard first and the core last.
-[[nodiscard]] std::vector<std::uint8_t> role_stages(const Shape& shape);  // masks of role_bit
+// What the stage of adoption keeps from lending is not among them (F8).
+[[nodiscard]] std::vector<std::uint8_t> role_stages(const PoolState& state,
+                                                    const Shape& shape);  // masks of role_bit
 [[nodiscard]] constexpr std::uint8_t role_bit(Role role) {
   return static_cast<std::uint8_t>(1U << static_cast<unsigned>(role));
 }
 // All roles a shape may use: the union of its stages.
-[[nodiscard]] std::uint8_t allowed_roles(const Shape& shape);
+[[nodiscard]] std::uint8_t allowed_roles(const PoolState& state, const Shape& shape);
 
 // Whether a request that names `models` may use devices of this one; naming none, it may use all.
 [[nodiscard]] bool names_model(const std::vector<std::string>& models, const std::string& model);

@@ -165,7 +165,7 @@ class VictimSearch {
     if (best_ && !wins(cover_.price, victims.size(), node)) return;
     const auto place = [&] {
       return place_on_node(state_, room_without(state_, node, demand, victims), demand,
-                           demand.request.count, allowed_roles(demand));
+                           demand.request.count, allowed_roles(state_, demand));
     };
     for (const Victim& victim : maybe_spare(victims, cover_.lower == cover_.price)) {
       const std::vector<Victim> kept = victims;
@@ -406,7 +406,7 @@ class VictimSearch {
       const NodeId node = gang.nodes[(*seats)[i]].problem.room.node;
       const auto slots = place_on_node(state_, room_without(state_, node, demand, victims), demand,
                                        is_rest ? gang.split.remainder : gang.split.per_node,
-                                       allowed_roles(demand));
+                                       allowed_roles(state_, demand));
       if (slots.empty()) return;
       proposal.slots.insert(proposal.slots.end(), slots.begin(), slots.end());
     }

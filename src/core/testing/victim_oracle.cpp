@@ -22,7 +22,7 @@ bool accepts_on_model(const PoolState& state, const ModelState& model, const Sha
   Shape one = demand;
   one.request.models = {model.name};
   const Split split = split_of(demand.request, model.per_node);
-  const std::uint8_t roles = allowed_roles(demand);
+  const std::uint8_t roles = allowed_roles(state, demand);
   std::int32_t full = 0, rest = 0;
   for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
     const NodeRoom room = room_after(state, NodeId(n), one, gone);

@@ -14,7 +14,7 @@ bool is_share(const PoolState& state, const Request& request, MiB capacity) {
 // Which of compute and memory is short for a share (S2), over all devices it may use.
 WaitCode short_of(const PoolState& state, const Shape& shape) {
   bool compute = false, memory = false;
-  const std::uint8_t roles = allowed_roles(shape);
+  const std::uint8_t roles = allowed_roles(state, shape);
   for (const ModelId m : allowed_models(state, shape.request)) {
     const Take take = take_of(state, shape.request, state.models[m.value].memory);
     for (std::size_t r = 0; r < role_count; ++r) {
@@ -33,7 +33,7 @@ WaitCode short_of(const PoolState& state, const Shape& shape) {
 }
 
 bool would_fit(const PoolState& state, const Shape& shape) {
-  return !find_slots(state, shape, role_stages(shape)).empty();
+  return !find_slots(state, shape, role_stages(state, shape)).empty();
 }
 
 // Which of the things that a request says beside its devices keeps it waiting: the one without
@@ -69,11 +69,25 @@ WaitCode kept_by(const PoolState& state, const Shape& shape) {
   return first != WaitCode::none && would_fit(state, free) ? first : WaitCode::none;
 }
 
+// It would fit on devices that a later stage of adoption gives it.
+bool kept_by_stage(const PoolState& state, const Shape& shape) {
+  const AdoptionStage stage = state.adoption.stage;
+  if (stage == AdoptionStage::time || shape.dedicated) return false;
+  Shape other = shape;  // whom these devices are for
+  if (shape.purpose == Purpose::inference) {
+    other.purpose = Purpose::batch;
+    other.releasable = false;
+    return stage == AdoptionStage::physical && would_fit(state, other);
+  }
+  other.purpose = Purpose::inference;
+  return shape.releasable && !find_slots(state, other, {role_bit(Role::buffer)}).empty();
+}
+
 }  // namespace
 
 WaitCode diagnose(const PoolState& state, const Shape& shape) {
   std::uint32_t usable = 0, free_whole = 0;
-  const std::uint8_t roles = allowed_roles(shape);
+  const std::uint8_t roles = allowed_roles(state, shape);
   const auto models = allowed_models(state, shape.request);
   for (const ModelId m : models) {
     const ModelIndex& index = state.index->models[m.value];
@@ -81,16 +95,17 @@ WaitCode diagnose(const PoolState& state, const Shape& shape) {
       usable += (roles & (1U << r)) != 0 ? index.usable[r] : 0;
     free_whole = std::max(free_whole, index.free_whole[mask_slot(roles)]);
   }
+  if (kept_by_stage(state, shape)) return WaitCode::adoption;
   if (shape.purpose != Purpose::inference && !shape.dedicated) {
     // The same request with wider rights says whether the buffer or the guard is what stands
     // in the way.
     Shape wider = shape;
     wider.releasable = true;
-    if (!shape.releasable && !find_slots(state, wider, role_stages(wider)).empty()) {
+    if (!shape.releasable && !find_slots(state, wider, role_stages(state, wider)).empty()) {
       return WaitCode::buffer;
     }
     wider.purpose = Purpose::inference;
-    if (!find_slots(state, wider, role_stages(wider)).empty()) return WaitCode::guard;
+    if (!find_slots(state, wider, role_stages(state, wider)).empty()) return WaitCode::guard;
   }
   if (usable == 0) return WaitCode::no_such_device;
   if (const WaitCode kept = kept_by(state, shape); kept != WaitCode::none) return kept;

@@ -65,8 +65,8 @@ void add_kin(const PoolState& state, const Shape& shape, std::vector<NodeId>& ou
 constexpr std::int32_t bearable_part = 8;
 
 struct Crowd {
-  bool full = false;          // one more would be more than its loss may take
-  std::int32_t order = 0;     // those that are not full: the most crowded first; others last
+  bool full = false;       // one more would be more than its loss may take
+  std::int32_t order = 0;  // those that are not full: the most crowded first; others last
   DomainId domain;
   auto operator<=>(const Crowd&) const = default;
 };
@@ -93,7 +93,7 @@ std::vector<Crowd> best_domains(const PoolState& state, const GroupIndex& group)
 void add_spread(const PoolState& state, const Shape& shape, std::vector<NodeId>& out) {
   const GroupIndex* group = group_index(state, shape);
   if (shape.purpose != Purpose::inference || group == nullptr || state.domains.size() < 2) return;
-  const std::uint8_t roles = allowed_roles(shape);
+  const std::uint8_t roles = allowed_roles(state, shape);
   std::size_t domains = 0;
   for (const Crowd& crowd : best_domains(state, *group)) {
     std::size_t added = 0;

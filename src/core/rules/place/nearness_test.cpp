@@ -267,8 +267,8 @@ TEST(Weights, C2_DevicesThatHoldThemComeFirst) {
   ASSERT_EQ(nodes.size(), 1U);
   EXPECT_EQ(state.node(nodes.front()).name, "b0");
   const Shape shape = demand_of(state, "infer share=300 memory=100 weights=llama");
-  const auto slots =
-      place_on_node(state, room_of(state, nodes.front(), shape), shape, 1, allowed_roles(shape));
+  const auto slots = place_on_node(state, room_of(state, nodes.front(), shape), shape, 1,
+                                   allowed_roles(state, shape));
   EXPECT_EQ(text_of(state, slots), "b0:1");
 }
 

@@ -5,17 +5,23 @@
 
 namespace neap {
 
-std::vector<std::uint8_t> role_stages(const Shape& shape) {
+std::vector<std::uint8_t> role_stages(const PoolState& state, const Shape& shape) {
   constexpr std::uint8_t core = role_bit(Role::core);
   constexpr std::uint8_t buffer = role_bit(Role::buffer);
   constexpr std::uint8_t guard = role_bit(Role::guard);
   if (shape.dedicated) return {role_bit(Role::dedicated)};
-  if (shape.purpose == Purpose::inference) return {guard, guard | buffer, guard | buffer | core};
-  if (shape.releasable) return {core, core | buffer};
+  const AdoptionStage stage = state.adoption.stage;
+  if (shape.purpose == Purpose::inference) {
+    if (stage == AdoptionStage::physical) return {guard, guard | buffer};
+    return {guard, guard | buffer, guard | buffer | core};
+  }
+  if (shape.releasable && stage == AdoptionStage::time) return {core, core | buffer};
   return {core};
 }
 
-std::uint8_t allowed_roles(const Shape& shape) { return role_stages(shape).back(); }
+std::uint8_t allowed_roles(const PoolState& state, const Shape& shape) {
+  return role_stages(state, shape).back();
+}
 
 bool names_model(const std::vector<std::string>& models, const std::string& model) {
   return models.empty() || std::find(models.begin(), models.end(), model) != models.end();
@@ -39,7 +45,7 @@ std::vector<ModelId> allowed_models(const PoolState& state, const Request& reque
 
 Take take_of(const PoolState& state, const Request& request, MiB capacity) {
   const bool alone =
-      request.share == whole_device ||
+      request.share == whole_device || state.adoption.stage == AdoptionStage::physical ||
       request.memory.value * all_ppm.value > capacity.value * state.spec.prefilter.out_above.value;
   if (alone) return {whole_device, std::max(request.memory, MiB(1))};
   return {request.share, request.memory};
@@ -53,7 +59,7 @@ bool is_kin(const Request& a, const Request& b) {
 
 NodeRoom room_of(const PoolState& state, NodeId id, const Shape& shape) {
   const NodeState& node = state.node(id);
-  const std::uint8_t roles = is_kept_off(state, shape, id) ? 0 : allowed_roles(shape);
+  const std::uint8_t roles = is_kept_off(state, shape, id) ? 0 : allowed_roles(state, shape);
   const GroupIndex* group = group_index(state, shape);
   NodeRoom room{id, {}, free_host(node)};
   room.devices.reserve(static_cast<std::size_t>(node.count));
@@ -119,7 +125,7 @@ using Candidates = std::vector<Candidate>;
 // In the order in which they are taken.
 Candidates candidates(const PoolState& state, const NodeRoom& room, const Shape& shape,
                       std::uint8_t roles) {
-  const auto stages = role_stages(shape);
+  const auto stages = role_stages(state, shape);
   Candidates fits;
   fits.reserve(room.devices.size());
   for (std::size_t i = 0; i < room.devices.size(); ++i) {

@@ -212,7 +212,7 @@ std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
 }
 
 Placement place(const PoolState& state, const Shape& shape) {
-  auto slots = find_slots(state, shape, role_stages(shape));
+  auto slots = find_slots(state, shape, role_stages(state, shape));
   if (!slots.empty()) return {std::move(slots), WaitCode::none};
   return {{}, diagnose(state, shape)};
 }
