@@ -267,7 +267,6 @@ struct TaskSpec {
   Owner owner;
   std::string launch;  // for the backend alone: JSON with command, environment, directories
   Artifacts artifacts;
-  std::string launch;   // for the backend alone: JSON with command, environment, directories
   std::string profile;  // the type it is of
   MemorySplit split;    // of all its devices together
   std::uint8_t learned = 0;
