@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/reports.h"
 #include "api/view.h"
 #include "core/model/result.h"
 
@@ -78,6 +79,11 @@ class Control {
   virtual Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) = 0;
 
   virtual Result<UsageReport> usage() = 0;
+  // Of what was asked in the last `window_us`.
+  virtual Result<ledger::PreemptionReport> preemptions(std::int64_t window_us) = 0;
+  virtual Result<void> start_drill(const Caller& caller, const DrillOrder& order) = 0;
+  virtual Result<void> stop_drill(const Caller& caller) = 0;
+  virtual Result<DrillReport> drill() = 0;
   virtual Result<VersionInfo> version() = 0;
   virtual Result<std::vector<DoctorCheck>> doctor() = 0;
 };

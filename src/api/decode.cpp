@@ -3,11 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "api/reports.h"
 #include "config/problem.h"
 
 namespace neap::api {
@@ -20,6 +23,7 @@ constexpr int depth_max = 4;
 constexpr std::size_t file_name_max = 4096;
 constexpr std::size_t reason_max = 1000;
 constexpr std::int64_t replicas_max = 10'000;
+constexpr std::int64_t whole_max = 1'000'000'000'000'000;
 
 tl::unexpected<Error> wrong(std::string message, std::string field = {}) {
   return fail(ErrorCode::invalid_argument, std::move(message), std::move(field));
@@ -118,6 +122,48 @@ Result<Scale> decode_scale(std::string_view body) {
   if (*max == 0) return wrong("is below 1; use min to let a service sleep", "max");
   if (*max != unknown && *min > *max) return wrong("is above max", "min");
   return Scale{*min, *max};
+}
+
+namespace {
+
+// A whole number from 0 that is in the body, or not.
+Result<void> whole_field(const Json& json, const char* field, std::int64_t& into) {
+  const auto found = json.find(field);
+  if (found == json.end()) return {};
+  if (!found->is_number_integer() || *found < 0 || *found > whole_max) {
+    return wrong("is not a whole number from 0 to " + std::to_string(whole_max), field);
+  }
+  into = found->get<std::int64_t>();
+  return {};
+}
+
+}  // namespace
+
+Result<DrillOrder> decode_drill(std::string_view body) {
+  const Result<Json> json =
+      parse_object(body, {"service", "replicas", "for_us", "max_preemptions", "max_lost_us",
+                          "ready_within_us", "resume_within_us", "pause_us"});
+  if (!json) return tl::unexpected(json.error());
+  DrillOrder order;
+  const auto service = text_field(*json, "service", file_name_max);
+  if (!service) return tl::unexpected(service.error());
+  order.service = *service;
+  const auto replicas = replicas_field(*json, "replicas");
+  if (!replicas) return tl::unexpected(replicas.error());
+  if (*replicas == unknown) return wrong("is missing", "replicas");
+  order.replicas = *replicas;
+  if (!json->contains("for_us")) return wrong("is missing", "for_us");
+  const std::array<std::pair<const char*, std::int64_t*>, 6> numbers{
+      {{"for_us", &order.for_us},
+       {"max_preemptions", &order.max_preemptions},
+       {"max_lost_us", &order.max_lost_us},
+       {"ready_within_us", &order.ready_within_us},
+       {"resume_within_us", &order.resume_within_us},
+       {"pause_us", &order.pause_us}}};
+  for (const auto& [field, into] : numbers) {
+    if (auto read = whole_field(*json, field, *into); !read) return tl::unexpected(read.error());
+  }
+  return order;
 }
 
 Result<std::string> decode_pause(std::string_view body) {

@@ -180,6 +180,7 @@ std::string encode(const TaskDetail& detail) {
   out["pool"] = pool_json(detail.pool);
   out["task"] = task_json(detail.row);
   out["declared"] = declared_json(detail.declared);
+  out["measured"] = declared_json(detail.measured);
   out["trail"] = trail_json(detail.trail);
   return dump(out);
 }

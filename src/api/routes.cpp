@@ -11,6 +11,7 @@
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/error_body.h"
+#include "api/reports.h"
 #include "config/task_file.h"
 
 namespace neap::api {
@@ -22,6 +23,7 @@ using http::Response;
 
 constexpr std::int64_t page_max = 1000;
 constexpr std::int64_t log_bytes_max = 256 * 1024;
+constexpr std::int64_t week_us = 7 * 24 * 3'600 * std::int64_t{1'000'000};
 
 Response failure(const Error& error) {
   const bool later = error.code == ErrorCode::exhausted || error.code == ErrorCode::unavailable;
@@ -95,6 +97,10 @@ class Routes {
   Response scale(const Request& request) const;
   Response pause(const Request& request) const;
   Response resume(const Request& request) const;
+  Response preemptions(const Request& request) const;
+  Response start_drill(const Request& request) const;
+  Response stop_drill(const Request& request) const;
+  Response drill(const Request& request) const;
   Response with_task(const Request& request,
                      const std::function<Response(const Caller&, std::uint64_t)>& act) const;
   Response with_service(const Request& request,
@@ -270,6 +276,41 @@ Response Routes::resume(const Request& request) const {
   return reply(context_.control.resume(caller));
 }
 
+Response Routes::preemptions(const Request& request) const {
+  const Result<std::int64_t> window = number_in_query(request, "since_us", week_us);
+  if (!window) return failure(window.error());
+  if (*window <= 0) {
+    return failure({ErrorCode::invalid_argument, "is a length of time above 0", "since_us"});
+  }
+  return reply(context_.control.preemptions(*window));
+}
+
+Response Routes::start_drill(const Request& request) const {
+  const Caller caller = caller_of(request);
+  if (auto may = context_.authority.may_administer(caller); !may) return failure(may.error());
+  const Result<DrillOrder> order = decode_drill(request.body);
+  if (!order) return failure(order.error());
+  return reply(context_.control.start_drill(caller, *order));
+}
+
+Response Routes::stop_drill(const Request& request) const {
+  const Caller caller = caller_of(request);
+  if (auto may = context_.authority.may_administer(caller); !may) return failure(may.error());
+  return reply(context_.control.stop_drill(caller));
+}
+
+Response Routes::drill(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<DrillReport> report = context_.control.drill();
+  if (report) {
+    for (DrillVictimRow& victim : report->victims) {
+      if (context_.authority.sees(caller, victim.task.owner_uid)) continue;
+      victim.task = {0, "(another user's)", victim.task.owner_uid};
+    }
+  }
+  return reply(report);
+}
+
 void add_task_routes(http::Router& router, const Routes& routes) {
   router.add("GET", "/v1/tasks", [routes](const Request& r) { return routes.list_tasks(r); });
   router.add("GET", "/v1/forecast", [routes](const Request& r) { return routes.forecast(r); });
@@ -318,6 +359,11 @@ http::Router make_router(const RouteContext& context) {
              [routes](const Request&) { return reply(routes.control().status()); });
   router.add("GET", "/v1/usage",
              [routes](const Request&) { return reply(routes.control().usage()); });
+  router.add("GET", "/v1/preemptions",
+             [routes](const Request& r) { return routes.preemptions(r); });
+  router.add("GET", "/v1/drill", [routes](const Request& r) { return routes.drill(r); });
+  router.add("POST", "/v1/drill", [routes](const Request& r) { return routes.start_drill(r); });
+  router.add("DELETE", "/v1/drill", [routes](const Request& r) { return routes.stop_drill(r); });
   router.add("GET", "/v1/doctor",
              [routes](const Request&) { return reply(routes.control().doctor()); });
   router.add("GET", "/v1/devices", [routes](const Request& r) { return routes.list_devices(r); });

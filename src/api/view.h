@@ -92,6 +92,7 @@ struct TaskDetail {
   PoolStatus pool;
   TaskRow row;
   std::vector<Attribute> declared;  // the task file as understood, defaults included
+  std::vector<Attribute> measured;  // the checkpoint contract as it is kept
   std::vector<TrailEntry> trail;    // oldest first, bounded
 };
 

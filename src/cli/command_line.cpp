@@ -9,6 +9,7 @@
 
 #include "cli/context.h"
 #include "cli/guard.h"
+#include "cli/report_line.h"
 #include "cli/verbs.h"
 #include "cli/what_if.h"
 #include "config/problem.h"
@@ -39,6 +40,7 @@ class CommandLine {
     add_work();
     add_looking();
     add_pool();
+    add_report_verbs(app_, [this](Act act) { act_ = std::move(act); });
   }
 
   int run(int argc, const char* const* argv) {

@@ -23,6 +23,10 @@ void print_declared_and_trail(Terminal& terminal, const Value& detail) {
   for (const auto& [name, value] : detail.at("declared").members) {
     print_field(terminal, "  " + name, value.text);
   }
+  if (!detail.at("measured").members.empty()) terminal.line("\nmeasured:");
+  for (const auto& [name, value] : detail.at("measured").members) {
+    print_field(terminal, "  " + name, value.text);
+  }
   if (!detail.list_at("trail").empty()) terminal.line("\ntrail:");
   Table trail({"  TIME", "STATE", "PLACE", "REASON"});
   for (const Value& entry : detail.list_at("trail")) {

@@ -7,6 +7,7 @@
 
 #include "cli/context.h"
 #include "core/model/result.h"
+#include "simulate/assess/lending.h"
 #include "simulate/guard/backtest.h"
 
 namespace neap::cli {
@@ -52,6 +53,8 @@ int guard_show(const Context& context, const GuardOptions& options);
 [[nodiscard]] std::string percent_text(std::int64_t ppm);
 // The figures of a back-test, without the braces.
 [[nodiscard]] std::string json_of(const GuardStudy& study, const simulate::Backtest& result);
+// Whether what it lends is a gain.
+[[nodiscard]] assess::Lending lending_of(const GuardStudy& study, const simulate::Backtest& result);
 // What has to stand beside every rate that is shown.
 [[nodiscard]] std::vector<std::string> guard_notes(const GuardStudy& study,
                                                    const simulate::Backtest& result);

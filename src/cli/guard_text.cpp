@@ -4,6 +4,7 @@
 
 #include "cli/guard.h"
 #include "cli/value.h"
+#include "simulate/assess/lending.h"
 
 namespace neap::cli {
 
@@ -32,6 +33,10 @@ std::string json_buffer(const GuardStudy& study, const simulate::Backtest& resul
 }
 
 }  // namespace
+
+assess::Lending lending_of(const GuardStudy& study, const simulate::Backtest& result) {
+  return assess::lending_of({}, study.spec, study.demand, result);
+}
 
 std::string ratio_text(std::int64_t ppm) {
   std::string digits = std::to_string(ppm % 1'000'000);
@@ -75,6 +80,12 @@ std::string json_of(const GuardStudy& study, const simulate::Backtest& result) {
          truth("drift", simulate::has_drifted(result, x)) + "," +
          member("worst_week_violated_hours", result.worst_week) + "," +
          member("note", json_text(simulate::confidence_note(result, x)));
+  const assess::Lending lending = lending_of(study, result);
+  out += "," + member("lending", "{" + member("lent_ppm", lending.lent_ppm) + "," +
+                                     member("usable_ppm", lending.usable_ppm) + "," +
+                                     member("mean_over_peak_ppm", lending.mean_over_peak_ppm) +
+                                     "," + truth("gain", lending.gain) + "," +
+                                     member("verdict", json_text(lending.verdict)) + "}");
   return out + "," + member("pool", rule.devices) + "," +
          member("lead_seconds", rule.lead_seconds) + "," +
          member("slot_seconds", rule.slot_seconds) + "," +
@@ -86,7 +97,8 @@ std::vector<std::string> guard_notes(const GuardStudy& study, const simulate::Ba
   std::vector<std::string> notes = {
       "Back-test, each slot from what was before it: " + std::to_string(result.scored_slots) +
           " slots in " + std::to_string(result.scored_hours) + " hours.",
-      simulate::confidence_note(result, x) + "."};
+      simulate::confidence_note(result, x) + ".",
+      "Lending: " + lending_of(study, result).verdict + "."};
   if (simulate::has_drifted(result, x)) {
     notes.push_back("Drift: " + std::to_string(result.worst_week) +
                     " violated hours in the worst 168; the traffic changed faster than the guard "

@@ -238,6 +238,7 @@ class TaskReader {
     fields.duration("drain_time", contract.drain, Micros(0), hours(2));
     fields.duration("release_time", contract.release, Micros(0), hours(2));
     fields.duration("restore_time", contract.restore, Micros(0), hours(24));
+    fields.duration("recovery", contract.recovery, Micros(0), hours(24));
     fields.close();
   }
 

@@ -24,9 +24,18 @@ bool is_trail(const Record& record) {
 
 void Books::note(const PoolState& state, const Record& record) {
   std::visit([&](const auto& body) { ledger_.apply(record.time, body); }, record.body);
+  if (const auto* event = std::get_if<Event>(&record.body)) {
+    preemptions_.note(state, record.time, *event);
+    checkpoints_.note(state, record.time, *event, record.reporter);
+  } else {
+    const auto& decision = std::get<Decision>(record.body);
+    preemptions_.note(state, record.time, decision);
+    checkpoints_.note(state, decision);
+  }
   // Forgotten tasks leave the books too; looked at now and then, not at each record.
   if (record.sequence % 4096 == 0) {
     const auto forgotten = [&](TaskId id) { return state.tasks.find(id) == nullptr; };
+    checkpoints_.forget(state);
     std::erase_if(trails_, [&](const auto& entry) { return forgotten(entry.first); });
     std::erase_if(allocations_, [&](const auto& entry) { return forgotten(entry.second); });
   }
@@ -88,6 +97,8 @@ void Books::encode(Encoder& out) const {
     out.put(allocation);
     out.put(task);
   }
+  preemptions_.encode(out);
+  checkpoints_.encode(out);
 }
 
 void Books::encode_balances(Encoder& out) const { out.put(ledger_.save()); }
@@ -116,6 +127,8 @@ Result<void> Books::decode(Decoder& in) {
     in.get(task);
     allocations_[allocation] = task;
   }
+  preemptions_.decode(in);
+  checkpoints_.decode(in);
   return {};
 }
 

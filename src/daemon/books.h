@@ -12,7 +12,9 @@
 #include "core/model/codec.h"
 #include "core/model/events.h"
 #include "core/model/state.h"
+#include "ledger/checkpoints.h"
 #include "ledger/ledger.h"
+#include "ledger/preemptions.h"
 
 namespace neap::daemon {
 
@@ -45,6 +47,8 @@ class Books {
   [[nodiscard]] TaskId task_of(AllocationId allocation) const;
 
   [[nodiscard]] const ledger::Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] const ledger::PreemptionBook& preemptions() const { return preemptions_; }
+  [[nodiscard]] const ledger::CheckpointBook& checkpoints() const { return checkpoints_; }
 
   void encode(Encoder& out) const;
   [[nodiscard]] Result<void> decode(Decoder& in);
@@ -57,6 +61,8 @@ class Books {
   std::unordered_map<TaskId, std::deque<TrailStep>> trails_;
   std::unordered_map<AllocationId, TaskId> allocations_;
   ledger::Ledger ledger_;
+  ledger::PreemptionBook preemptions_;
+  ledger::CheckpointBook checkpoints_;
 };
 
 NEAP_FIELDS(TrailStep, sequence, time, phase, place, reason)

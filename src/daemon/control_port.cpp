@@ -13,6 +13,7 @@
 #include "core/model/pool_index.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
+#include "daemon/report_views.h"
 #include "journal/reader.h"
 #include "journal/schema.h"
 
@@ -403,6 +404,29 @@ Result<api::UsageReport> ControlPort::usage() {
   return ask<api::UsageReport>([this](const PoolState& state, const Books& books) {
     const Time now = std::max(clock_(), books.ledger().now());
     return Result<api::UsageReport>(view_usage(state, books, now, context_));
+  });
+}
+
+Result<ledger::PreemptionReport> ControlPort::preemptions(std::int64_t window_us) {
+  return ask<ledger::PreemptionReport>(
+      [this, window_us](const PoolState& state, const Books& books) {
+        const Time now = std::max(clock_(), state.now);
+        const Time since(std::max<std::int64_t>(0, now.us - window_us));
+        return Result<ledger::PreemptionReport>(books.preemptions().report(state, since, now));
+      });
+}
+
+Result<void> ControlPort::start_drill(const api::Caller& caller, const api::DrillOrder& order) {
+  return tell(drill_of(order, caller.user)).map([](const auto&) {});
+}
+
+Result<void> ControlPort::stop_drill(const api::Caller& caller) {
+  return tell(DrillStopRequested{caller.user}).map([](const auto&) {});
+}
+
+Result<api::DrillReport> ControlPort::drill() {
+  return ask<api::DrillReport>([](const PoolState& state, const Books&) {
+    return Result<api::DrillReport>(view_drill(state));
   });
 }
 

@@ -49,6 +49,10 @@ class ControlPort final : public api::Control {
   Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
   Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<api::UsageReport> usage() override;
+  Result<ledger::PreemptionReport> preemptions(std::int64_t window_us) override;
+  Result<void> start_drill(const api::Caller& caller, const api::DrillOrder& order) override;
+  Result<void> stop_drill(const api::Caller& caller) override;
+  Result<api::DrillReport> drill() override;
   Result<api::VersionInfo> version() override;
   Result<std::vector<api::DoctorCheck>> doctor() override;
 

@@ -9,6 +9,7 @@
 #include "core/rules/tide.h"
 #include "core/what_if.h"
 #include "daemon/narrate.h"
+#include "daemon/report_views.h"
 
 #ifndef NEAP_VERSION
 #define NEAP_VERSION "0.1.0"
@@ -97,6 +98,7 @@ std::vector<api::Attribute> declared(const TaskState& task) {
   declare(out, "checkpoint.on_demand", c.on_demand || task.on_demand_seen ? "true" : "false");
   if (c.interval.value > 0) declare(out, "checkpoint.interval", duration_text(c.interval));
   declare(out, "checkpoint.restore_time", duration_text(c.restore));
+  if (c.recovery.value > 0) declare(out, "checkpoint.recovery", duration_text(c.recovery));
   if (!task.checkpoint_path.empty()) {
     declare(out, "last_checkpoint",
             task.checkpoint_path + " (step " + std::to_string(task.durable_step) + ")");
@@ -253,6 +255,7 @@ api::TaskDetail view_task_detail(const PoolState& state, const Books& books, con
   out.pool = view_status(state, context);
   out.row = view_task(state, task);
   out.declared = declared(task);
+  out.measured = view_checkpoints(state, task, books.checkpoints().of(task.id));
   for (TrailStep& step : books.trail_of(task.id)) {
     out.trail.push_back({step.sequence, step.time.us, std::string(name_of(step.phase)),
                          std::move(step.place), std::move(step.reason)});

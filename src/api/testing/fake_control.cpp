@@ -261,6 +261,29 @@ Result<std::vector<EventRow>> FakeControl::events_after(std::uint64_t after, std
   return page;
 }
 
+Result<ledger::PreemptionReport> FakeControl::preemptions(std::int64_t window_us) {
+  ledger::PreemptionReport report;
+  report.until = Time(window_us);
+  return report;
+}
+
+Result<void> FakeControl::start_drill(const Caller& caller, const DrillOrder& order) {
+  note("drill of " + order.service + " to " + std::to_string(order.replicas), caller);
+  return {};
+}
+
+Result<void> FakeControl::stop_drill(const Caller& caller) {
+  note("stop drill", caller);
+  return {};
+}
+
+Result<DrillReport> FakeControl::drill() {
+  DrillReport report;
+  report.phase = "demand";
+  report.victims.push_back({{2, "theirs", 4242}, 1, 2});
+  return report;
+}
+
 Result<UsageReport> FakeControl::usage() {
   const std::lock_guard lock(mutex_);
   UsageReport report;

@@ -38,6 +38,10 @@ class FakeControl final : public Control {
   Result<LogChunk> read_log(std::uint64_t id, LogRange range) override;
   Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<UsageReport> usage() override;
+  Result<ledger::PreemptionReport> preemptions(std::int64_t window_us) override;
+  Result<void> start_drill(const Caller& caller, const DrillOrder& order) override;
+  Result<void> stop_drill(const Caller& caller) override;
+  Result<DrillReport> drill() override;
   Result<VersionInfo> version() override;
   Result<std::vector<DoctorCheck>> doctor() override;
 

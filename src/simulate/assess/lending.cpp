@@ -1,0 +1,88 @@
+#include "simulate/assess/lending.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace neap::assess {
+
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+constexpr std::int64_t flat_from_ppm = 800'000;  // mean over peak of a flat demand
+__extension__ using Wide = __int128;
+
+std::int64_t ppm_of(Wide part, Wide all) {
+  return all <= 0 ? 0 : static_cast<std::int64_t>(part * million / all);
+}
+
+std::string percent(std::int64_t ppm) {
+  const std::int64_t tenths = (ppm + 500) / 1'000;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+// Device slots in stretches of `least` slots and more: the k-th device is lent while k or more are.
+Wide usable_slots(const std::vector<std::int64_t>& lent, std::int64_t least) {
+  struct Open {
+    std::int64_t from, devices;  // lent since, so many of them
+  };
+  std::vector<Open> open;
+  std::int64_t now = 0;
+  Wide usable = 0;
+  const auto slots = static_cast<std::int64_t>(lent.size());
+  for (std::int64_t s = 0; s <= slots; ++s) {
+    const std::int64_t next = s < slots ? lent[static_cast<std::size_t>(s)] : 0;
+    // The newest of them go back first.
+    for (std::int64_t back = now - next; back > 0;) {
+      Open& newest = open.back();
+      const std::int64_t part = std::min(back, newest.devices);
+      if (s - newest.from >= least) usable += Wide{part} * (s - newest.from);
+      newest.devices -= part;
+      back -= part;
+      if (newest.devices == 0) open.pop_back();
+    }
+    if (next > now) open.push_back({s, next - now});
+    now = next;
+  }
+  return usable;
+}
+
+}  // namespace
+
+Lending lending_of(const LendingSpec& spec, const simulate::BacktestSpec& tested,
+                   const simulate::SlotDemand& demand, const simulate::Backtest& result) {
+  const std::int64_t pool = tested.rule.guard.devices;
+  std::vector<std::int64_t> lent;
+  Wide lent_sum = 0, demand_sum = 0;
+  std::int64_t peak = 0, known = 0;
+  for (std::int64_t s = result.scored.first; s <= result.scored.last; ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    const lead_time::Claim& claim = result.claims[at];
+    lent.push_back(std::max<std::int64_t>(0, pool - claim.guard - claim.buffer));
+    lent_sum += lent.back();
+    if (!demand[at]) continue;
+    ++known;
+    demand_sum += *demand[at];
+    peak = std::max(peak, *demand[at]);
+  }
+  const std::int64_t slot = seconds(tested.rule.guard.slot_seconds).value;
+  const std::int64_t least = (spec.shortest.value + slot - 1) / slot;
+  const Wide all = Wide{pool} * static_cast<std::int64_t>(lent.size());
+  Lending out;
+  out.lent_ppm = ppm_of(lent_sum, all);
+  out.usable_ppm = ppm_of(usable_slots(lent, least), all);
+  out.mean_over_peak_ppm = ppm_of(demand_sum, Wide{peak} * known);
+  out.gain = out.usable_ppm >= spec.least_ppm;
+  out.verdict = std::string(out.gain ? "gain: " : "no gain: ") + percent(out.usable_ppm) +
+                " of the pool can be lent in stretches of " +
+                std::to_string(spec.shortest.value / minutes(1).value) + " min and more (" +
+                percent(out.lent_ppm) + " in all; at least " + percent(spec.least_ppm) +
+                " would be a gain)";
+  if (out.gain) return out;
+  out.verdict +=
+      out.mean_over_peak_ppm >= flat_from_ppm
+          ? ": the demand is flat, its mean is " + percent(out.mean_over_peak_ppm) + " of its peak"
+          : ": the guard needs nearly all of it, mean over peak " + percent(out.mean_over_peak_ppm);
+  return out;
+}
+
+}  // namespace neap::assess
