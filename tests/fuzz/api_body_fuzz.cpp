@@ -6,6 +6,7 @@
 
 #include "api/decode.h"
 #include "api/error_body.h"
+#include "api/reports.h"
 #include "config/task_file.h"
 
 namespace {
@@ -24,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto scale = neap::api::decode_scale(body);
   if (!sound(submission) || !sound(scale) || !sound(neap::api::decode_pause(body))) std::abort();
   if (scale && scale->replicas_max == 0) std::abort();
+  const auto drill = neap::api::decode_drill(body);
+  if (!sound(drill) || (drill && (drill->replicas < 0 || drill->for_us < 0))) std::abort();
   if (!submission) return 0;
   if (!submission->workdir.starts_with('/')) std::abort();
   neap::config::Problems problems(submission->file);
