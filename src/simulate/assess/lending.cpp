@@ -50,30 +50,33 @@ Wide usable_slots(const std::vector<std::int64_t>& lent, std::int64_t least) {
 
 Lending lending_of(const LendingSpec& spec, const simulate::BacktestSpec& tested,
                    const simulate::SlotDemand& demand, const simulate::Backtest& result) {
-  const std::int64_t pool = tested.rule.guard.devices;
-  std::vector<std::int64_t> lent;
-  Wide lent_sum = 0, demand_sum = 0;
   std::int64_t peak = 0, known = 0;
+  Wide demand_sum = 0;
   for (std::int64_t s = result.scored.first; s <= result.scored.last; ++s) {
-    const auto at = static_cast<std::size_t>(s);
-    const lead_time::Claim& claim = result.claims[at];
-    lent.push_back(std::max<std::int64_t>(0, pool - claim.guard - claim.buffer));
-    lent_sum += lent.back();
-    if (!demand[at]) continue;
+    const auto& slot = demand[static_cast<std::size_t>(s)];
+    if (!slot) continue;
     ++known;
-    demand_sum += *demand[at];
-    peak = std::max(peak, *demand[at]);
+    demand_sum += *slot;
+    peak = std::max(peak, *slot);
+  }
+  const std::int64_t apart = std::min(peak, tested.rule.guard.devices);
+  std::vector<std::int64_t> lent;
+  Wide lent_sum = 0;
+  for (std::int64_t s = result.scored.first; s <= result.scored.last; ++s) {
+    const lead_time::Claim& claim = result.claims[static_cast<std::size_t>(s)];
+    lent.push_back(std::max<std::int64_t>(0, apart - claim.guard - claim.buffer));
+    lent_sum += lent.back();
   }
   const std::int64_t slot = seconds(tested.rule.guard.slot_seconds).value;
   const std::int64_t least = (spec.shortest.value + slot - 1) / slot;
-  const Wide all = Wide{pool} * static_cast<std::int64_t>(lent.size());
+  const Wide all = Wide{apart} * static_cast<std::int64_t>(lent.size());
   Lending out;
   out.lent_ppm = ppm_of(lent_sum, all);
   out.usable_ppm = ppm_of(usable_slots(lent, least), all);
   out.mean_over_peak_ppm = ppm_of(demand_sum, Wide{peak} * known);
   out.gain = out.usable_ppm >= spec.least_ppm;
   out.verdict = std::string(out.gain ? "gain: " : "no gain: ") + percent(out.usable_ppm) +
-                " of the pool can be lent in stretches of " +
+                " of the devices that the peak needs can be lent in stretches of " +
                 std::to_string(spec.shortest.value / minutes(1).value) + " min and more (" +
                 percent(out.lent_ppm) + " in all; at least " + percent(spec.least_ppm) +
                 " would be a gain)";
@@ -81,7 +84,8 @@ Lending lending_of(const LendingSpec& spec, const simulate::BacktestSpec& tested
   out.verdict +=
       out.mean_over_peak_ppm >= flat_from_ppm
           ? ": the demand is flat, its mean is " + percent(out.mean_over_peak_ppm) + " of its peak"
-          : ": the guard needs nearly all of it, mean over peak " + percent(out.mean_over_peak_ppm);
+          : ": the guard needs nearly all of them, mean over peak " +
+                percent(out.mean_over_peak_ppm);
   return out;
 }
 

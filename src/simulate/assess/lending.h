@@ -9,14 +9,16 @@
 namespace neap::assess {
 
 struct LendingSpec {
-  std::int64_t least_ppm = 100'000;  // of the pool's device time, usable: less is no gain
+  std::int64_t least_ppm = 100'000;  // usable, of the device time of the peak: less is no gain
   // A device that is lent for less is back before work on it has paid: the time for which a task
   // is protected (preempt.protect_min).
   Micros shortest = minutes(30);
 };
 
 struct Lending {
-  std::int64_t lent_ppm = 0;            // of the pool's device time, above guard and buffer
+  // Of the device time that inference would hold by itself, sized to its peak (the pool's, where
+  // that is smaller): what guard and buffer leave of it. Devices beyond are training's anyway.
+  std::int64_t lent_ppm = 0;
   std::int64_t usable_ppm = 0;          // in stretches that are long enough
   std::int64_t mean_over_peak_ppm = 0;  // of the demand
   bool gain = false;

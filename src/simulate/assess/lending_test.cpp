@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <tuple>
 
 #include "simulate/guard/testing/recorded_demand.h"
+#include "simulate/loaning/workload.h"
 
 namespace neap::assess {
 namespace {
@@ -42,6 +45,12 @@ TEST(Lending, F1_FlatDemandIsNoGain) {
   std::printf("lending on flat demand: %s\n", lending.verdict.c_str());
 }
 
+TEST(Lending, F1_DevicesThatInferenceNeverNeedsAreNoGainOfLending) {
+  const Lending lending = lending_on(simulate::SlotDemand(14 * slots_a_day, 50));
+  EXPECT_FALSE(lending.gain) << lending.verdict;
+  EXPECT_EQ(lending.lent_ppm, 0);
+}
+
 TEST(Lending, F1_AHighMeanOverPeakIsNoGain) {
   const Lending lending = lending_on(wave(84, 100));
   EXPECT_FALSE(lending.gain) << lending.verdict;
@@ -63,6 +72,7 @@ TEST(Lending, F1_WhatIsLentForTooShortIsNotUsable) {
   const simulate::BacktestSpec spec = ten_minutes();
   simulate::Backtest result;
   simulate::SlotDemand demand(12, 50);
+  demand[0] = pool;
   // Ten are lent all the time, thirty more in two stretches of ten minutes, twenty for forty.
   const int lent[] = {10, 40, 10, 40, 10, 10, 30, 30, 30, 30, 10, 10};
   for (const int devices : lent) {
@@ -85,6 +95,37 @@ TEST(Lending, F1_TheRealTraceIsAGain) {
   EXPECT_TRUE(lending.gain) << lending.verdict;
   std::printf("lending on the recorded trace (mean/peak %.2f): %s\n",
               static_cast<double>(lending.mean_over_peak_ppm) / 1e6, lending.verdict.c_str());
+}
+
+// The traffic of the experiment on lending (bench/loaning), where each share was measured too.
+TEST(Lending, F1_TheTrafficOfTheExperiment) {
+  const char* traces = std::getenv("NEAP_TRACES");
+  if (traces == nullptr) GTEST_SKIP() << "skipped: NEAP_TRACES not set";
+  const auto recorded = loaning::read_recorded(traces);
+  ASSERT_TRUE(recorded.has_value());
+  const std::tuple<loaning::TrafficShape, const char*, bool> shapes[] = {
+      {loaning::TrafficShape::recorded, "recorded", true},
+      {loaning::TrafficShape::broad, "broad", true},
+      {loaning::TrafficShape::flat, "flat", false}};
+  for (const auto& [shape, name, gains] : shapes) {
+    loaning::WorkloadSpec workload_spec;
+    workload_spec.traffic = shape;
+    workload_spec.seed = 11;
+    const loaning::Workload workload = loaning::make_workload(*recorded, workload_spec);
+    simulate::SlotDemand demand;
+    for (std::size_t minute = 0; minute + 10 <= workload.demand_milli.size(); minute += 10) {
+      const auto first = workload.demand_milli.begin() + static_cast<std::ptrdiff_t>(minute);
+      demand.emplace_back((*std::max_element(first, first + 10) + 999) / 1'000);
+    }
+    simulate::BacktestSpec spec = ten_minutes();
+    spec.rule.guard.devices = 512;
+    const auto result = simulate::backtest(spec, demand);
+    ASSERT_TRUE(result.has_value());
+    const Lending lending = lending_of({}, spec, demand, *result);
+    EXPECT_EQ(lending.gain, gains) << lending.verdict;
+    std::printf("lending, %s traffic of the experiment, mean/peak %.2f: %s\n", name,
+                static_cast<double>(lending.mean_over_peak_ppm) / 1e6, lending.verdict.c_str());
+  }
 }
 
 }  // namespace

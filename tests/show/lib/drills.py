@@ -72,9 +72,13 @@ def show_no_gain(show):
     output = tests("simulate_test", "Lending.*")
     for what, pattern, gains in [
             ("flat demand", r"^lending on flat demand: (.+)$", False),
-            ("mean/peak above 0.9", r"^lending at mean/peak (0\.9\d): (.+)$", False),
-            ("mean/peak 0.5", r"^lending at mean/peak (0\.[45]\d): (.+)$", True),
-            ("the recorded trace", r"^lending on the recorded trace (.+)$", True)]:
+            ("mean/peak above 0.9", r"^lending at mean/peak 0\.9\d: (.+)$", False),
+            ("flat traffic of the experiment",
+             r"^lending, flat traffic of the experiment, (.+)$", False),
+            ("its traffic with mean/peak 0.5",
+             r"^lending, broad traffic of the experiment, (.+)$", True),
+            ("its recorded traffic", r"^lending, recorded traffic of the experiment, (.+)$", True),
+            ("the recorded trace alone", r"^lending on the recorded trace (.+)$", True)]:
         found = re.search(pattern, output, re.MULTILINE)
         says_none = bool(found) and "no gain" in found[0]
         show.line("neap's verdict, " + what, found.groups()[-1] if found else MISSING,

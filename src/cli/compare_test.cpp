@@ -1,0 +1,56 @@
+// F3: where the three numbers are read from, and what is refused.
+#include <gtest/gtest.h>
+
+#include "cli/assess.h"
+
+namespace neap::cli {
+namespace {
+
+Result<assess::ThreeNumbers> read(const char* json) {
+  const auto value = Value::parse(json);
+  EXPECT_TRUE(value.has_value()) << json;
+  return three_numbers(*value);
+}
+
+TEST(Compare, F3_ReadsUsageRunsAndWhatIsWrittenByHand) {
+  const auto usage = read(
+      R"({"effective_utilisation_ppm": 410000, "mean_wait_us": 7,
+          "categories": {"useful_inference": "900000000", "slo_missed": "100000000"}})");
+  ASSERT_TRUE(usage.has_value()) << to_string(usage.error());
+  EXPECT_EQ(usage->effective_ppm, 410'000);
+  EXPECT_EQ(usage->late_ppm, 100'000);
+  const auto run = read(
+      R"({"runs": [{"use": {"effective_ppm": 5}, "jobs": {"mean_waiting_us": 6},
+                    "services": [{"name": "a", "served_ppm": 999000},
+                                 {"name": "b", "served_ppm": 900000}]}]})");
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->effective_ppm, 5);
+  EXPECT_EQ(run->mean_wait_us, 6);
+  EXPECT_EQ(run->late_ppm, 100'000) << "of the service that was short the most";
+  const auto by_hand = read(
+      R"({"effective_utilisation_ppm": 1, "mean_wait_us": 2,
+          "services": [{"name": "chat", "p95_us": 3, "p99_us": 4}]})");
+  ASSERT_TRUE(by_hand.has_value());
+  EXPECT_EQ(by_hand->services.at(0).p99_us, 4);
+}
+
+TEST(Compare, F3_WhatIsMissingIsNamed) {
+  const auto field = [](const char* json) {
+    const auto numbers = read(json);
+    return numbers ? std::string() : numbers.error().context;
+  };
+  EXPECT_EQ(field("{}"), "effective_utilisation_ppm");
+  EXPECT_EQ(field(R"({"effective_utilisation_ppm": 1})"), "mean_wait_us");
+  EXPECT_EQ(field(R"({"effective_utilisation_ppm": 1000001, "mean_wait_us": 2})"),
+            "effective_utilisation_ppm");
+  EXPECT_EQ(field(R"({"runs": [{}, {}]})"), "runs");
+  EXPECT_EQ(field(R"({"effective_utilisation_ppm": 1, "mean_wait_us": 2,
+                      "services": [{"name": "chat", "p99_us": 4}]})"),
+            "p95_us");
+  EXPECT_EQ(field(R"({"effective_utilisation_ppm": 1, "mean_wait_us": 2,
+                      "services": [{"p95_us": 4, "p99_us": 4}]})"),
+            "services");
+}
+
+}  // namespace
+}  // namespace neap::cli
