@@ -1,11 +1,13 @@
 #include "cli/assess.h"
 
 #include <array>
+#include <utility>
 
 #include "cli/format.h"
 #include "cli/guard.h"
 #include "config/values.h"
 #include "simulate/assess/assess.h"
+#include "simulate/run/recorded_use.h"
 
 namespace neap::cli {
 
@@ -39,6 +41,20 @@ Result<assess::AssessSpec> spec_of(const AssessOptions& options, Micros& slot) {
                 "--slot");
   }
   return spec;
+}
+
+Result<whatif::RecordedUse> read(const AssessOptions& options, Micros slot) {
+  const bool files = !options.training.empty() && !options.inference.empty();
+  if (files == !options.journal.empty() || options.training.empty() != options.inference.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "expected --training and --inference, or --journal alone", "--training");
+  }
+  if (!files) return whatif::read_use_of_journal(options.journal, slot);
+  auto training = assess::read_use(options.training, slot);
+  if (!training) return tl::unexpected(training.error());
+  auto inference = assess::read_use(options.inference, slot);
+  if (!inference) return tl::unexpected(inference.error());
+  return whatif::RecordedUse{std::move(*training), std::move(*inference)};
 }
 
 std::string list_text(const std::array<std::int64_t, 24>& curve) {
@@ -91,11 +107,9 @@ int assess(const Context& context, const AssessOptions& options) {
   Micros slot{0};
   const auto spec = spec_of(options, slot);
   if (!spec) return context.failed(spec.error());
-  const auto training = assess::read_use(options.training, slot);
-  if (!training) return context.failed(training.error());
-  const auto inference = assess::read_use(options.inference, slot);
-  if (!inference) return context.failed(inference.error());
-  const auto found = assess::assess(*spec, *training, *inference);
+  const auto use = read(options, slot);
+  if (!use) return context.failed(use.error());
+  const auto found = assess::assess(*spec, use->training, use->inference);
   if (!found) return context.failed(found.error());
   Terminal& terminal = context.terminal();
   if (options.json) {

@@ -12,6 +12,7 @@
 namespace neap::cli {
 
 struct AssessOptions {
+  std::string journal;   // of this pool; or both of
   std::string training;  // files: time,devices
   std::string inference;
   std::string slot = "10min";

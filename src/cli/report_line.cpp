@@ -57,8 +57,9 @@ void add_drill(CLI::App& parent, const Choose& choose) {
 void add_assess(CLI::App& app, const Choose& choose) {
   const auto [parent, o] = verb<AssessOptions>(
       app, choose, "assess", "What two clusters would gain from sharing one pool", &assess);
-  parent->add_option("--training", o->training, "CSV of time,devices in use")->required();
-  parent->add_option("--inference", o->inference, "CSV of time,devices in use")->required();
+  parent->add_option("--training", o->training, "CSV of time,devices in use");
+  parent->add_option("--inference", o->inference, "CSV of time,devices in use");
+  parent->add_option("--journal", o->journal, "Instead: state folder of a pool, as it was used");
   parent->add_option("--slot", o->slot, "Both are read in slots of")->capture_default_str();
   const auto devices = CLI::Range(std::int64_t{1}, std::int64_t{1'000'000});
   parent->add_option("--training-devices", o->training_devices, "Without: what it used at most")

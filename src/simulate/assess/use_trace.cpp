@@ -12,43 +12,6 @@ constexpr std::int64_t longest_seconds = 10LL * 366 * 24 * 3600;
 constexpr int time_digits = 6;     // µs
 constexpr int devices_digits = 3;  // thousandths of a device
 
-// Adds up milli-devices·µs slot by slot.
-class Filler {
- public:
-  explicit Filler(Micros slot) : slot_(slot) {}
-
-  // False: more slots than are taken.
-  [[nodiscard]] bool hold(std::int64_t from, std::int64_t until, std::int64_t milli) {
-    while (from < until) {
-      const std::int64_t at = from / slot_.value;
-      if (at >= most_use_slots) return false;
-      if (static_cast<std::size_t>(at) >= sums_.size()) sums_.resize(at + 1);
-      const std::int64_t end = std::min(until, (at + 1) * slot_.value);
-      sums_[static_cast<std::size_t>(at)] += static_cast<Wide>(milli) * (end - from);
-      from = end;
-    }
-    covered_ = std::max(covered_, until);
-    return true;
-  }
-
-  [[nodiscard]] UseTrace take() const {
-    UseTrace trace{slot_, {}};
-    const std::int64_t whole = covered_ / slot_.value;
-    for (std::int64_t i = 0; i < whole; ++i) {
-      const Wide sum = sums_[static_cast<std::size_t>(i)];
-      trace.milli.push_back(static_cast<std::int64_t>((sum + slot_.value - 1) / slot_.value));
-    }
-    return trace;
-  }
-
- private:
-  __extension__ using Wide = __int128;
-
-  Micros slot_;
-  std::int64_t covered_ = 0;
-  std::vector<Wide> sums_;
-};
-
 struct Row {
   std::int64_t at = 0, milli = 0;
 };
@@ -59,9 +22,34 @@ tl::unexpected<Error> wrong(const trace::CsvReader& csv, const std::string& mess
 
 }  // namespace
 
+bool UseFiller::hold(std::int64_t from, std::int64_t until, std::int64_t milli) {
+  while (from < until) {
+    const std::int64_t at = from / slot_.value;
+    if (at >= most_use_slots) return false;
+    if (static_cast<std::size_t>(at) >= sums_.size()) {
+      sums_.resize(static_cast<std::size_t>(at) + 1);
+    }
+    const std::int64_t end = std::min(until, (at + 1) * slot_.value);
+    sums_[static_cast<std::size_t>(at)] += static_cast<Wide>(milli) * (end - from);
+    from = end;
+  }
+  covered_ = std::max(covered_, until);
+  return true;
+}
+
+UseTrace UseFiller::take() const {
+  UseTrace trace{slot_, {}};
+  const std::int64_t whole = covered_ / slot_.value;
+  for (std::int64_t i = 0; i < whole; ++i) {
+    const Wide sum = sums_[static_cast<std::size_t>(i)];
+    trace.milli.push_back(static_cast<std::int64_t>((sum + slot_.value - 1) / slot_.value));
+  }
+  return trace;
+}
+
 Result<UseTrace> read_use(trace::Bytes bytes, Micros slot) {
   trace::CsvReader csv(std::move(bytes), {{"time"}, {"devices"}});
-  Filler filler(slot);
+  UseFiller filler(slot);
   std::int64_t first = 0, rows = 0, held = 0;
   Row before;
   while (true) {
