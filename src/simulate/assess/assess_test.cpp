@@ -86,6 +86,7 @@ TEST(Assess, F1_CoincidentPeaksGainNothingWhereWorkMayNotBePutOff) {
   EXPECT_EQ(found->gain, Gain::none);
   EXPECT_NE(found->verdict.find("peak at the same hours"), std::string::npos) << found->verdict;
   spec.most_delay = hours(24);
+  spec.switch_cost = Micros(0);
   const auto patient = assess(spec, days(by_day, 3), days(by_day, 3));
   EXPECT_EQ(patient->saved, 4) << "by night there is room for all of it";
 }

@@ -9,6 +9,7 @@ namespace neap::assess {
 namespace {
 
 constexpr std::int64_t longest_seconds = 10LL * 366 * 24 * 3600;
+constexpr std::int64_t limit = 200 * longest_seconds;  // any epoch
 constexpr int time_digits = 6;     // µs
 constexpr int devices_digits = 3;  // thousandths of a device
 
@@ -56,10 +57,9 @@ Result<UseTrace> read_use(trace::Bytes bytes, Micros slot) {
     const auto more = csv.next();
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
-    const std::int64_t limit = longest_seconds * 200;  // any epoch
     Row row;
-    row.at = csv.decimal(0, time_digits, {0, limit * 1'000'000});
-    row.milli = csv.decimal(1, devices_digits, {0, most_use_devices * 1'000});
+    row.at = csv.decimal(0, time_digits, {0, limit});
+    row.milli = csv.decimal(1, devices_digits, {0, most_use_devices});
     if (rows > 0 && row.at <= before.at) csv.reject(0, "a time after that of the row before");
     if (rows > 0 && row.at - first > longest_seconds * 1'000'000) {
       csv.reject(0, "a time within ten years of the first");
