@@ -72,6 +72,7 @@ class Control {
   virtual Result<ServiceDetail> describe_service(std::uint64_t id) = 0;
   virtual Result<WhyReport> why(std::uint64_t id) = 0;
   virtual Result<ForecastReport> forecast() = 0;
+  virtual Result<TeamListing> list_teams() = 0;
 
   virtual Result<LogChunk> read_log(std::uint64_t id, LogRange range) = 0;
   // Events with a sequence above `after`, oldest first, `limit` at most. The live ones are

@@ -61,6 +61,7 @@ Json task_json(const TaskRow& row) {
   out["reason"] = row.reason;
   out["place"] = known(row.place);
   out["gpus"] = row.gpus;
+  out["least_gpus"] = row.least_gpus;
   out["compute_milli"] = row.compute_milli;
   out["memory_mib"] = row.memory_mib;
   out["node"] = text_or_null(row.node);
@@ -70,6 +71,7 @@ Json task_json(const TaskRow& row) {
   out["finished_us"] = known(row.finished_us);
   out["last_checkpoint_us"] = known(row.last_checkpoint_us);
   out["preemptions"] = row.preemptions;
+  out["resizes"] = row.resizes;
   out["lost_work_us"] = row.lost_work_us;
   out["step"] = known(row.step);
   out["exit_code"] = known(row.exit_code);
@@ -232,6 +234,24 @@ std::string encode(const ForecastReport& report) {
                 {"task", row.task.name},
                 {"p50_us", known(row.p50_us)},
                 {"p90_us", known(row.p90_us)}};
+  });
+  return dump(out);
+}
+
+std::string encode(const TeamListing& listing) {
+  Json out;
+  out["pool"] = pool_json(listing.pool);
+  out["teams"] = list(listing.teams, [](const TeamRow& row) {
+    return Json{{"name", row.name},
+                {"parent", text_or_null(row.parent)},
+                {"held_milli", row.held_milli},
+                {"claimed_milli", row.claimed_milli},
+                {"leaving_milli", row.leaving_milli},
+                {"guarantee_milli", row.guarantee_milli},
+                {"limit_milli", known(row.limit_milli)},
+                {"weight", row.weight},
+                {"tasks_holding", row.tasks_holding},
+                {"tasks_waiting", row.tasks_waiting}};
   });
   return dump(out);
 }

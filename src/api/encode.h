@@ -17,6 +17,7 @@ namespace neap::api {
 [[nodiscard]] std::string encode(const ServiceDetail& detail);
 [[nodiscard]] std::string encode(const WhyReport& report);
 [[nodiscard]] std::string encode(const ForecastReport& report);
+[[nodiscard]] std::string encode(const TeamListing& listing);
 [[nodiscard]] std::string encode(const EventRow& event);
 [[nodiscard]] std::string encode(const EventPage& page);
 [[nodiscard]] std::string encode(const LogChunk& chunk);

@@ -314,6 +314,8 @@ Response Routes::drill(const Request& request) const {
 void add_task_routes(http::Router& router, const Routes& routes) {
   router.add("GET", "/v1/tasks", [routes](const Request& r) { return routes.list_tasks(r); });
   router.add("GET", "/v1/forecast", [routes](const Request& r) { return routes.forecast(r); });
+  router.add("GET", "/v1/teams",
+             [routes](const Request&) { return reply(routes.control().list_teams()); });
   router.add("POST", "/v1/tasks", [routes](const Request& r) { return routes.submit(r); });
   router.add("GET", "/v1/tasks/{task}", [routes](const Request& r) {
     return routes.with_task(r, [&](const Caller&, std::uint64_t id) {

@@ -61,6 +61,7 @@ struct TaskRow {
   std::string reason;   // why it is where it is, one sentence
   std::int64_t place = unknown;    // in the queue, from 1
   std::int64_t gpus = 0;           // devices asked for
+  std::int64_t least_gpus = 0;     // it runs with so many too; 0: with all of them or not
   std::int64_t compute_milli = 0;  // per device
   std::int64_t memory_mib = 0;     // per device
   std::string node;
@@ -70,6 +71,7 @@ struct TaskRow {
   std::int64_t finished_us = unknown;
   std::int64_t last_checkpoint_us = unknown;
   std::int64_t preemptions = 0;
+  std::int64_t resizes = 0;  // times it went on with another number of devices
   std::int64_t lost_work_us = 0;
   std::int64_t step = unknown;
   std::int64_t exit_code = unknown;  // 128 + signal when a signal ended it
@@ -187,6 +189,23 @@ struct DeviceRow {
   std::int64_t memory_foreign_mib = unknown;  // used by processes outside the pool
   std::int64_t compute_free_milli = 0;
   std::vector<DeviceHolder> holders;
+};
+
+// Devices in milli-GPU.
+struct TeamRow {
+  std::string name;
+  std::string parent;  // empty: the pool
+  std::int64_t held_milli = 0;
+  std::int64_t claimed_milli = 0;  // by plans of tasks that wait, beside what is held
+  std::int64_t leaving_milli = 0;  // of what is held
+  std::int64_t guarantee_milli = 0;
+  std::int64_t limit_milli = unknown;  // unknown: none
+  std::int64_t weight = 1;
+  std::int64_t tasks_holding = 0, tasks_waiting = 0;  // its children's too
+};
+struct TeamListing {
+  PoolStatus pool;
+  std::vector<TeamRow> teams;  // parents before children
 };
 
 struct TaskListing {

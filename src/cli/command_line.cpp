@@ -451,6 +451,10 @@ class CommandLine {
     app = app_.add_subcommand("resume", "End a pause");
     app->callback([this] { act_ = [](const Context& context) { return resume(context); }; });
 
+    std::shared_ptr<Listing> teams_options;
+    app = verb("teams", "What each team has of what it is guaranteed", teams_options, &teams);
+    add_json(app, teams_options->json);
+
     std::shared_ptr<Listing> gpus_options;
     app = verb("gpus", "List devices and who holds them", gpus_options, &gpus);
     add_json(app, gpus_options->json);

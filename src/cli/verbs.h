@@ -87,6 +87,7 @@ int resume(const Context& context);
 
 int gpus(const Context& context, const Listing& options);
 int usage(const Context& context, const Listing& options);
+int teams(const Context& context, const Listing& options);
 
 struct EventsOptions {
   bool follow = false;

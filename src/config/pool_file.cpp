@@ -7,6 +7,7 @@
 #include "config/fields.h"
 #include "config/scale.h"
 #include "config/set_value.h"
+#include "config/teams.h"
 #include "core/rules/tide.h"
 
 namespace neap::config {
@@ -48,6 +49,8 @@ class PoolReader {
     read_guard(top.section("guard"));
     read_placement(top.section("placement"));
     read_defragment(top.section("defragment"));
+    read_resize(top.section("resize"));
+    read_teams(top, out_.spec);
     read_devices(top.section("devices"));
     read_api(top.section("api"));
     read_journal(top.section("journal"));
@@ -201,6 +204,12 @@ class PoolReader {
     defragment.part("quiet_below", spec.quiet_below);
     defragment.whole("cooldown", spec.cooldown, {0, 10'000});
     defragment.close();
+  }
+
+  void read_resize(Fields resize) {
+    resize.flag("enabled", out_.spec.resize.enabled);
+    resize.duration("dwell", out_.spec.resize.dwell, Micros(0), longest);
+    resize.close();
   }
 
   void read_devices(Fields devices) {

@@ -199,5 +199,36 @@ TEST(PoolFile, SimulatedDevicesWhenNoneAreNamed) {
   EXPECT_EQ(default_simulated_nodes(accepted("pool: {}\n").spec)[0].devices.size(), 4u);
 }
 
+// D6
+TEST(PoolFile, D6_TeamsAreReadAndSortedByName) {
+  const PoolSpec spec = accepted(
+                            "pool: {total_gpus: 16, inference_guard_min: 4}\n"
+                            "teams:\n"
+                            "  - {name: vision, parent: lab, guarantee: 2, weight: 3}\n"
+                            "  - {name: lab, guarantee: 8, limit: 12}\n")
+                            .spec;
+  ASSERT_EQ(spec.teams.size(), 2u);
+  EXPECT_EQ(spec.teams[0], (TeamSpec{"lab", "", 8, 12, 1}));
+  EXPECT_EQ(spec.teams[1], (TeamSpec{"vision", "lab", 2, std::nullopt, 3}));
+}
+
+TEST(PoolFile, D6_FaultsOfTeamsNameLineAndField) {
+  const std::string pool = "pool: {total_gpus: 16, inference_guard_min: 4}\nteams:\n";
+  EXPECT_EQ(refused(pool + "  - {name: a, parent: b}\n"),
+            "pool.yaml:3: teams[0].parent: no team \"b\" is listed; expected one of this list\n");
+  EXPECT_EQ(refused(pool + "  - {name: a, parent: b}\n  - {name: b, parent: a}\n"),
+            "pool.yaml:3: teams[0].parent: \"a\" is above itself: a < b < ...\n");
+  EXPECT_EQ(refused(pool + "  - name: a\n    limit: 2\n    guarantee: 3\n"),
+            "pool.yaml:5: teams[0].guarantee: 3 devices, more than its limit of 2 devices\n");
+  EXPECT_EQ(refused(pool + "  - {name: a, guarantee: 8}\n  - {name: b, guarantee: 5}\n"),
+            "pool.yaml:4: teams[1].guarantee: makes 13 devices guaranteed in all; total_gpus less "
+            "inference_guard_min leaves 12\n");
+  EXPECT_EQ(refused(pool + "  - {name: a, guarantee: 1}\n  - {name: b, parent: a, guarantee: 2}\n"),
+            "pool.yaml:4: teams[1].guarantee: makes 2 devices guaranteed below \"a\", which is "
+            "guaranteed 1\n");
+  EXPECT_EQ(refused(pool + "  - {name: a}\n  - {name: a}\n"),
+            "pool.yaml:4: teams[1].name: \"a\" is the name of another team\n");
+}
+
 }  // namespace
 }  // namespace neap::config

@@ -187,6 +187,7 @@ class TaskReader {
                             {{"training", Kind::training}, {"interactive", Kind::interactive}})) {
       out_.purpose = kind == Kind::training ? Purpose::batch : Purpose::interactive;
     }
+    read_range(fields, spec.request);
     fields.flag("interruptible", spec.interruptible);
     fields.duration("delay_tolerance", spec.delay_tolerance, Micros(0), longest_work);
     Micros work;
@@ -201,6 +202,18 @@ class TaskReader {
     fields.close();
     spec.launch = to_json(out_.launch);
     out_.spec = std::move(spec);
+  }
+
+  // With how few devices it runs as well.
+  static void read_range(Fields& fields, Request& request) {
+    if (!fields.whole("least_gpus", request.least, {1, request_devices_max})) return;
+    if (request.least > request.count) {
+      fields.refuse("least_gpus", std::to_string(request.least) + " is more than the " +
+                                      std::to_string(request.count) +
+                                      " devices of `gpus`; expected at most that");
+    } else if (request.share < whole_device) {
+      fields.refuse("least_gpus", "stands beside a part of a device; a range is of whole devices");
+    }
   }
 
   void read_checkpoint(Fields fields, ContractSpec& contract) {

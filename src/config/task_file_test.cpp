@@ -212,6 +212,18 @@ TEST(TaskFile, G5_RefusesWrongDocuments) {
             std::string::npos);
 }
 
+TEST(TaskFile, D6_ReadsARangeOfDevices) {
+  const std::string task = "task:\n  name: a\n  command: [x]\n";
+  EXPECT_EQ(accepted(task + "  gpus: 8\n  least_gpus: 2\n").request().least, 2);
+  EXPECT_EQ(accepted(task + "  gpus: 8\n").request().least, 0);
+  EXPECT_EQ(refused(task + "  gpus: 2\n  least_gpus: 3\n"),
+            "t.yaml:5: task.least_gpus: 3 is more than the 2 devices of `gpus`; expected at most "
+            "that\n");
+  EXPECT_EQ(refused(task + "  gpu: {memory: 8GiB, compute: 50%}\n  least_gpus: 1\n"),
+            "t.yaml:5: task.least_gpus: stands beside a part of a device; a range is of whole "
+            "devices\n");
+}
+
 TEST(TaskFile, G5_MustFitThePool) {
   EXPECT_EQ(misfit("task: {name: a, command: [x], gpus: 64, tier: train_normal}\n"), "");
   EXPECT_EQ(misfit("task:\n  name: a\n  command: [x]\n  gpus: 65\n"),

@@ -109,7 +109,7 @@ class RunningPool {
     spec.tier = any_below(4) == 0 ? "infer" : "normal";
     spec.request.count = 1 + any_below(3);
     if (any_below(3) == 0) {
-      spec.request = {1, MilliGpu(100 * (1 + any_below(6))), MiB(10), {}, {}};
+      spec.request = {1, 0, MilliGpu(100 * (1 + any_below(6))), MiB(10), {}, {}};
     }
     spec.contract.sdk = true;
     spec.contract.interval = minutes(10);

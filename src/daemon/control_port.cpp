@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/recovery.h"
 #include "daemon/report_views.h"
+#include "daemon/team_view.h"
 #include "journal/reader.h"
 #include "journal/schema.h"
 
@@ -337,6 +338,15 @@ Result<api::ForecastReport> ControlPort::forecast() {
     if (starts) report = view_forecast(state, *starts, clock_());
     report.pool = view_status(state, context_);
     return Result<api::ForecastReport>(std::move(report));
+  });
+}
+
+Result<api::TeamListing> ControlPort::list_teams() {
+  return ask<api::TeamListing>([this](const PoolState& state, const Books&) {
+    api::TeamListing listing;
+    listing.pool = view_status(state, context_);
+    listing.teams = view_teams(state);
+    return Result<api::TeamListing>(std::move(listing));
   });
 }
 

@@ -46,6 +46,7 @@ class ControlPort final : public api::Control {
   Result<api::ServiceDetail> describe_service(std::uint64_t id) override;
   Result<api::WhyReport> why(std::uint64_t id) override;
   Result<api::ForecastReport> forecast() override;
+  Result<api::TeamListing> list_teams() override;
   Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
   Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<api::UsageReport> usage() override;

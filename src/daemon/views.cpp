@@ -174,6 +174,7 @@ api::TaskRow view_task(const PoolState& state, const TaskState& task) {
   row.reason = reason_of(state, task);
   if (task.phase == Phase::waiting) row.place = place_in_queue(state, task);
   row.gpus = task.spec.request.count;
+  row.least_gpus = task.spec.request.least;
   row.compute_milli = task.spec.request.share.value;
   row.memory_mib = task.spec.request.memory.value;
   for (const Slot& slot : task.slots) {
@@ -186,6 +187,7 @@ api::TaskRow view_task(const PoolState& state, const TaskState& task) {
   if (has_ended(task.phase)) row.finished_us = task.phase_since.us;
   if (!task.checkpoint_path.empty()) row.last_checkpoint_us = task.captured.us;
   row.preemptions = task.preemptions;
+  row.resizes = task.resizes;
   row.lost_work_us = task.lost.value;
   if (task.last_step > 0) row.step = task.last_step;
   row.exit_code = exit_code_of(task);

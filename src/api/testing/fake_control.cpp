@@ -220,6 +220,15 @@ Result<WhyReport> FakeControl::why(std::uint64_t id) {
   return report;
 }
 
+Result<TeamListing> FakeControl::list_teams() {
+  const std::lock_guard lock(mutex_);
+  TeamListing listing;
+  listing.pool = pool();
+  listing.teams = {{"lab", "", 6'000, 0, 2'000, 4'000, 12'000, 1, 2, 3},
+                   {"vision", "lab", 6'000, 0, 2'000, 2'000, unknown, 2, 2, 1}};
+  return listing;
+}
+
 Result<ForecastReport> FakeControl::forecast() {
   const std::lock_guard lock(mutex_);
   ForecastReport report;

@@ -35,6 +35,7 @@ class FakeControl final : public Control {
   Result<ServiceDetail> describe_service(std::uint64_t id) override;
   Result<WhyReport> why(std::uint64_t id) override;
   Result<ForecastReport> forecast() override;
+  Result<TeamListing> list_teams() override;
   Result<LogChunk> read_log(std::uint64_t id, LogRange range) override;
   Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<UsageReport> usage() override;

@@ -203,6 +203,12 @@ Result<void> check_request(const PoolState& state, const Request& request) {
     return fail(ErrorCode::invalid_argument, "a share is above 0 % and at most 100 %",
                 "gpu.compute");
   }
+  if (request.least < 0 || request.least > request.count ||
+      (request.least > 0 && request.share != whole_device)) {
+    return fail(ErrorCode::invalid_argument,
+                "a range goes from one whole device or more up to the number asked for",
+                "least_gpus");
+  }
   if (request.memory < MiB(0)) {
     return fail(ErrorCode::invalid_argument, "memory cannot be negative", "gpu.memory");
   }
