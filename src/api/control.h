@@ -19,8 +19,9 @@
 #include "core/model/result.h"
 
 namespace neap::config {
+struct PipelineFile;
 struct TaskFile;
-}
+}  // namespace neap::config
 
 namespace neap::api {
 
@@ -51,10 +52,16 @@ class Control {
   // not_found when there is none.
   virtual Result<Subject> find_task(std::string_view name_or_id) = 0;
   virtual Result<Subject> find_service(std::string_view name_or_id) = 0;
+  virtual Result<Subject> find_pipeline(std::string_view name_or_id) = 0;
 
   // The file's one task or service, after config::fit_to_pool. An error's context is the field
   // that is wrong ("gpu.memory"); the API adds file and line. conflict: a live one has the name.
   virtual Result<Subject> submit(const Caller& caller, config::TaskFile file) = 0;
+  // As a new version of the live service of its name, or as a new service where there is none.
+  virtual Result<Subject> replace(const Caller& caller, config::TaskFile file) = 0;
+  // All its stages or none of them; an error's context is such as "stages[2].gpus".
+  virtual Result<Subject> submit_pipeline(const Caller& caller, config::PipelineFile file) = 0;
+  virtual Result<void> cancel_pipeline(const Caller& caller, std::uint64_t id) = 0;
   virtual Result<void> cancel_task(const Caller& caller, std::uint64_t id) = 0;
   // Stops all replicas and forgets the service.
   virtual Result<void> cancel_service(const Caller& caller, std::uint64_t id) = 0;
@@ -68,6 +75,9 @@ class Control {
   virtual Result<TaskListing> list_tasks() = 0;
   virtual Result<ServiceListing> list_services() = 0;
   virtual Result<DeviceListing> list_devices() = 0;
+  // All that live and the newest that ended.
+  virtual Result<PipelineListing> list_pipelines() = 0;
+  virtual Result<PipelineDetail> describe_pipeline(std::uint64_t id) = 0;
   virtual Result<TaskDetail> describe_task(std::uint64_t id) = 0;
   virtual Result<ServiceDetail> describe_service(std::uint64_t id) = 0;
   virtual Result<WhyReport> why(std::uint64_t id) = 0;

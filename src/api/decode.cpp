@@ -99,7 +99,7 @@ Result<std::int64_t> replicas_field(const Json& json, const char* field) {
 }  // namespace
 
 Result<Submission> decode_submission(std::string_view body) {
-  const Result<Json> json = parse_object(body, {"file", "text", "workdir"});
+  const Result<Json> json = parse_object(body, {"file", "text", "workdir", "replace"});
   if (!json) return tl::unexpected(json.error());
   const auto file = text_field(*json, "file", file_name_max);
   if (!file) return tl::unexpected(file.error());
@@ -108,7 +108,12 @@ Result<Submission> decode_submission(std::string_view body) {
   const auto workdir = text_field(*json, "workdir", file_name_max);
   if (!workdir) return tl::unexpected(workdir.error());
   if (!workdir->starts_with('/')) return wrong("is not an absolute path", "workdir");
-  return Submission{*file, *text, *workdir};
+  Submission submission{*file, *text, *workdir, Submission::Kind::fresh};
+  if (const auto replace = json->find("replace"); replace != json->end()) {
+    if (!replace->is_boolean()) return wrong("is not true or false", "replace");
+    if (replace->get<bool>()) submission.kind = Submission::Kind::version;
+  }
+  return submission;
 }
 
 Result<Scale> decode_scale(std::string_view body) {

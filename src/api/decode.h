@@ -1,6 +1,7 @@
 // Bodies of requests, from strict JSON: no unknown field, no key twice, no deep nesting.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,11 +10,13 @@
 
 namespace neap::api {
 
-// {"file": "job.yaml", "text": "task: ...", "workdir": "/jobs/a"}
+// {"file": "job.yaml", "text": "task: ...", "workdir": "/jobs/a", "replace": false}
 struct Submission {
   std::string file;     // named in errors
   std::string text;     // the task file, YAML
   std::string workdir;  // absolute; relative paths of the file start there
+  enum class Kind : std::uint8_t { fresh, version };
+  Kind kind = Kind::fresh;  // version: of the service that lives, if one does
 };
 
 // invalid_argument, with the field as context.

@@ -187,6 +187,49 @@ std::string encode(const TaskDetail& detail) {
   return dump(out);
 }
 
+namespace {
+
+Json stage_json(const StageRow& row) {
+  Json out;
+  out["name"] = row.name;
+  out["kind"] = row.kind;
+  out["work"] = row.work;
+  out["state"] = row.state;
+  out["reason"] = row.reason;
+  out["after"] = row.after;
+  out["metrics"] = declared_json(row.metrics);
+  out["artifacts"] = text_or_null(row.artifacts);
+  out["since_us"] = known(row.since_us);
+  return out;
+}
+
+Json pipeline_json(const PipelineRow& row) {
+  Json out;
+  out["id"] = row.subject.id;
+  out["name"] = row.subject.name;
+  out["owner_uid"] = row.subject.owner_uid;
+  out["user"] = row.user;
+  out["team"] = row.team;
+  out["state"] = row.state;
+  out["submitted_us"] = known(row.submitted_us);
+  out["finished_us"] = known(row.finished_us);
+  out["stages"] = list(row.stages, stage_json);
+  return out;
+}
+
+}  // namespace
+
+std::string encode(const PipelineListing& listing) {
+  return listing_text(listing.pool, "pipelines", listing.pipelines, pipeline_json);
+}
+
+std::string encode(const PipelineDetail& detail) {
+  Json out;
+  out["pool"] = pool_json(detail.pool);
+  out["pipeline"] = pipeline_json(detail.row);
+  return dump(out);
+}
+
 std::string encode(const ServiceDetail& detail) {
   Json out;
   out["pool"] = pool_json(detail.pool);

@@ -13,6 +13,8 @@ namespace neap::api {
 [[nodiscard]] std::string encode(const TaskListing& listing);
 [[nodiscard]] std::string encode(const ServiceListing& listing);
 [[nodiscard]] std::string encode(const DeviceListing& listing);
+[[nodiscard]] std::string encode(const PipelineListing& listing);
+[[nodiscard]] std::string encode(const PipelineDetail& detail);
 [[nodiscard]] std::string encode(const TaskDetail& detail);
 [[nodiscard]] std::string encode(const ServiceDetail& detail);
 [[nodiscard]] std::string encode(const WhyReport& report);

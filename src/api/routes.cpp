@@ -12,7 +12,7 @@
 #include "api/encode.h"
 #include "api/error_body.h"
 #include "api/reports.h"
-#include "config/task_file.h"
+#include "config/pipeline_file.h"
 
 namespace neap::api {
 
@@ -87,7 +87,12 @@ class Routes {
     return allowed(context_.control.find_service(request.parameters.at("service")), caller);
   }
 
+  [[nodiscard]] Result<Subject> pipeline_of(const Request& request, const Caller& caller) const {
+    return allowed(context_.control.find_pipeline(request.parameters.at("pipeline")), caller);
+  }
+
   Response submit(const Request& request) const;
+  Response list_pipelines(const Request& request) const;
   Response list_tasks(const Request& request) const;
   Response forecast(const Request& request) const;
   Response list_services(const Request& request) const;
@@ -103,11 +108,15 @@ class Routes {
   Response drill(const Request& request) const;
   Response with_task(const Request& request,
                      const std::function<Response(const Caller&, std::uint64_t)>& act) const;
+  Response with_pipeline(const Request& request,
+                         const std::function<Response(const Caller&, std::uint64_t)>& act) const;
   Response with_service(const Request& request,
                         const std::function<Response(const Caller&, std::uint64_t)>& act) const;
   [[nodiscard]] Control& control() const { return context_.control; }
 
  private:
+  [[nodiscard]] Result<Subject> submit_work(const Caller& caller, const Submission& body,
+                                            const config::TaskFile& file) const;
   [[nodiscard]] Result<Subject> allowed(Result<Subject> subject, const Caller& caller) const {
     if (!subject) return subject;
     if (auto may = context_.authority.may_manage(caller, *subject); !may) {
@@ -134,20 +143,61 @@ Response Routes::with_service(
   return service ? act(caller, service->id) : failure(service.error());
 }
 
+Response Routes::with_pipeline(
+    const Request& request,
+    const std::function<Response(const Caller&, std::uint64_t)>& act) const {
+  const Caller caller = caller_of(request);
+  const Result<Subject> pipeline = pipeline_of(request, caller);
+  return pipeline ? act(caller, pipeline->id) : failure(pipeline.error());
+}
+
+Response Routes::list_pipelines(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<PipelineListing> listing = context_.control.list_pipelines();
+  if (listing) {
+    std::erase_if(listing->pipelines, [&](const PipelineRow& row) {
+      return !context_.authority.sees(caller, row.subject.owner_uid);
+    });
+  }
+  return reply(listing);
+}
+
+Result<Subject> Routes::submit_work(const Caller& caller, const Submission& body,
+                                    const config::TaskFile& file) const {
+  if (body.kind == Submission::Kind::fresh) return context_.control.submit(caller, file);
+  if (!file.is_service()) {
+    return fail(ErrorCode::invalid_argument,
+                "is a task; only a service is replaced by a new version", "name");
+  }
+  const Result<Subject> live = context_.control.find_service(file.name());
+  if (live) {
+    if (auto may = context_.authority.may_manage(caller, *live); !may) {
+      return tl::unexpected(may.error());
+    }
+  }
+  return context_.control.replace(caller, file);
+}
+
 Response Routes::submit(const Request& request) const {
   const Result<Submission> body = decode_submission(request.body);
   if (!body) return failure(body.error());
   const Caller caller = caller_of(request);
   config::Problems problems(body->file);
   const config::Submitter submitter{{caller.uid, caller.gid, caller.user}, body->workdir};
-  const auto file = config::parse_task_file(body->text, submitter, problems);
+  const auto file = config::parse_submitted_file(body->text, submitter, problems);
   if (!file) return failure(problems);
-  Result<Subject> made = context_.control.submit(caller, *file);
+  const auto* pipeline = std::get_if<config::PipelineFile>(&*file);
+  const auto* work = std::get_if<config::TaskFile>(&*file);
+  const Result<Subject> made = pipeline != nullptr
+                                   ? context_.control.submit_pipeline(caller, *pipeline)
+                                   : submit_work(caller, *body, *work);
   if (made) return {201, encode(*made)};
   const Error& error = made.error();
   if (error.context.empty()) return failure(error);
   // The daemon names a field; where that stands only the file knows.
-  config::Problem problem{file->line_of(error.context), file->path_of(error.context), ""};
+  config::Problem problem = pipeline != nullptr ? pipeline->place_of(error.context)
+                                                : config::Problem{work->line_of(error.context),
+                                                                  work->path_of(error.context), ""};
   if (error.code == ErrorCode::invalid_argument) {
     problems.add(problem.line, problem.field, error.message);
     return failure(problems);
@@ -350,6 +400,21 @@ void add_service_routes(http::Router& router, const Routes& routes) {
              [routes](const Request& r) { return routes.scale(r); });
 }
 
+void add_pipeline_routes(http::Router& router, const Routes& routes) {
+  router.add("GET", "/v1/pipelines",
+             [routes](const Request& r) { return routes.list_pipelines(r); });
+  router.add("GET", "/v1/pipelines/{pipeline}", [routes](const Request& r) {
+    return routes.with_pipeline(r, [&](const Caller&, std::uint64_t id) {
+      return reply(routes.control().describe_pipeline(id));
+    });
+  });
+  router.add("DELETE", "/v1/pipelines/{pipeline}", [routes](const Request& r) {
+    return routes.with_pipeline(r, [&](const Caller& caller, std::uint64_t id) {
+      return reply(routes.control().cancel_pipeline(caller, id));
+    });
+  });
+}
+
 }  // namespace
 
 http::Router make_router(const RouteContext& context) {
@@ -374,6 +439,7 @@ http::Router make_router(const RouteContext& context) {
   router.add("POST", "/v1/resume", [routes](const Request& r) { return routes.resume(r); });
   add_task_routes(router, routes);
   add_service_routes(router, routes);
+  add_pipeline_routes(router, routes);
   return router;
 }
 

@@ -124,6 +124,44 @@ TEST_F(ServerTest, G5_TheDaemonsFaultsGetTheirLine) {
   EXPECT_TRUE(control_.asked().empty());
 }
 
+// D9: one file, one answer; a fault of a stage is named where it stands in the file.
+TEST_F(ServerTest, PipelinesAreSubmittedShownAndCancelledD9) {
+  const std::string two =
+      "pipeline:\n  name: p\n  stages:\n"
+      "    - {name: a, task: {command: [x], gpus: 1}}\n"
+      "    - {name: b, after: [a], task: {command: [x], gpus: 1}}\n";
+  ASSERT_TRUE(local().post("/v1/tasks", submission(two)));
+  EXPECT_NE(local().get("/v1/pipelines").value().find("\"name\":\"b\""), std::string::npos);
+  EXPECT_NE(local().get("/v1/pipelines/p").value().find("\"state\":\"waiting\""),
+            std::string::npos);
+  ASSERT_TRUE(local().remove("/v1/pipelines/p"));
+  EXPECT_TRUE(control_.asked().back().starts_with("cancel pipeline 1"));
+  EXPECT_EQ(local().get("/v1/pipelines/none").error().code, ErrorCode::not_found);
+  const Error error =
+      submit_error(two + "    - name: c\n      task:\n        command: [x]\n        gpus: 1\n");
+  EXPECT_EQ(to_string(error), "job.yaml:9: pipeline.stages[2].task.gpus: is too much");
+}
+
+// C4: a new version is one of the caller's own service.
+TEST_F(ServerTest, AServiceIsReplacedWhenAskedForC4) {
+  const std::string chat = R"(service: {name: NAME, command: [x], gpus: 1})";
+  const auto replace = [&](const std::string& name) {
+    std::string text = chat;
+    text.replace(text.find("NAME"), 4, name);
+    std::string body = submission(text);
+    body.insert(body.size() - 1, ",\"replace\":true");
+    return local().post("/v1/tasks", body);
+  };
+  ASSERT_TRUE(replace("chat"));
+  EXPECT_TRUE(control_.asked().back().starts_with("replace chat"));
+  if (::getuid() != 0) {
+    EXPECT_EQ(replace("other").error().code, ErrorCode::permission_denied);
+  }
+  std::string task = submission("task: {name: t, command: [x], gpus: 1}");
+  task.insert(task.size() - 1, ",\"replace\":true");
+  EXPECT_EQ(local().post("/v1/tasks", task).error().code, ErrorCode::invalid_argument);
+}
+
 TEST_F(ServerTest, G5_BodiesOverTheLimitAreRefused) {
   const auto done = local().post("/v1/tasks", submission(std::string((1 << 20) + 1, 'a')));
   ASSERT_FALSE(done);

@@ -168,6 +168,37 @@ struct ServiceDetail {
   std::vector<TrailEntry> trail;
 };
 
+struct StageRow {
+  std::string name;
+  std::string kind;    // "task", "service"
+  std::string work;    // the name of the task or service
+  std::string state;   // waiting, running, reading, done, failed, stopped
+  std::string reason;  // why it waits, failed or was stopped
+  std::vector<std::string> after;
+  std::vector<Attribute> metrics;
+  std::string artifacts;  // the folder, where it makes some
+  std::int64_t since_us = unknown;
+};
+
+struct PipelineRow {
+  Subject subject;
+  std::string user;
+  std::string team;
+  std::string state;  // waiting, running, done, failed, stopped
+  std::int64_t submitted_us = unknown;
+  std::int64_t finished_us = unknown;
+  std::vector<StageRow> stages;
+};
+
+struct PipelineListing {
+  PoolStatus pool;
+  std::vector<PipelineRow> pipelines;
+};
+struct PipelineDetail {
+  PoolStatus pool;
+  PipelineRow row;
+};
+
 struct DeviceHolder {
   Subject task;
   std::int64_t compute_milli = 0;

@@ -12,6 +12,10 @@ int cancel(const Context& context, const CancelOptions& options) {
       auto service = client->remove("/v1/services/" + part(name));
       if (service || service.error().code != ErrorCode::not_found) done = std::move(service);
     }
+    if (!done && done.error().code == ErrorCode::not_found) {
+      auto pipeline = client->remove("/v1/pipelines/" + part(name));
+      if (pipeline || pipeline.error().code != ErrorCode::not_found) done = std::move(pipeline);
+    }
     if (done) {
       context.terminal().line(name + " will stop");
     } else {

@@ -108,6 +108,10 @@ int describe(const Context& context, const NamedOptions& options) {
     auto service = context.get("/v1/services/" + part(options.name), &body);
     // Neither: the first error names what was looked for.
     if (service || service.error().code != ErrorCode::not_found) detail = std::move(service);
+    if (!detail && detail.error().code == ErrorCode::not_found &&
+        context.get("/v1/pipelines/" + part(options.name))) {
+      return describe_pipeline(context, options);
+    }
   }
   if (!detail) return context.failed(detail.error());
   if (options.json) {

@@ -142,6 +142,9 @@ int ps(const Context& context, const PsOptions& options) {
     context.terminal().line("");
     print_services(context, *services);
   }
+  const auto pipelines = context.get("/v1/pipelines");
+  if (!pipelines) return context.failed(pipelines.error());
+  print_pipelines(context.terminal(), *pipelines);
   return 0;
 }
 

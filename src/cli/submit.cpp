@@ -11,8 +11,9 @@ int submit(const Context& context, const SubmitOptions& options) {
   for (const std::string& file : options.files) {
     const auto text = config::read_file(file);
     if (!text) return context.failed(text.error());
-    const auto answer = client->post(
-        "/v1/tasks", json_object({{"file", file}, {"text", *text}, {"workdir", *workdir}}));
+    std::string body = json_object({{"file", file}, {"text", *text}, {"workdir", *workdir}});
+    if (options.replace) body.insert(body.size() - 1, ",\"replace\":true");
+    const auto answer = client->post("/v1/tasks", body);
     if (!answer) return context.failed(answer.error());
     if (options.json) {
       context.terminal().line(*answer);

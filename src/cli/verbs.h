@@ -23,6 +23,7 @@ int doctor(const Context& context, const Listing& options);
 
 struct SubmitOptions {
   std::vector<std::string> files;  // "-" is standard input
+  bool replace = false;            // a live service by a new version
   bool json = false;
 };
 int submit(const Context& context, const SubmitOptions& options);
@@ -58,6 +59,10 @@ struct NamedOptions {
 };
 int describe(const Context& context, const NamedOptions& options);
 int why(const Context& context, const NamedOptions& options);
+// Of a pipeline: its stages, with what each waits for.
+int describe_pipeline(const Context& context, const NamedOptions& options);
+// A table of those that live; nothing when there is none.
+void print_pipelines(Terminal& terminal, const Value& listing);
 
 struct LogsOptions {
   std::string name;

@@ -19,7 +19,11 @@ void print_start(Terminal& terminal, const Value& report) {
 int why(const Context& context, const NamedOptions& options) {
   std::string body;
   const auto report = context.get("/v1/tasks/" + part(options.name) + "/why", &body);
-  if (!report) return context.failed(report.error());
+  if (!report) {
+    if (report.error().code != ErrorCode::not_found) return context.failed(report.error());
+    const auto pipeline = context.get("/v1/pipelines/" + part(options.name));
+    return pipeline ? describe_pipeline(context, options) : context.failed(report.error());
+  }
   Terminal& terminal = context.terminal();
   if (options.json) {
     terminal.line(body);

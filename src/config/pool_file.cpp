@@ -105,6 +105,7 @@ class PoolReader {
     preempt.whole("budget_per_day", spec.budget_per_day, {0, 10'000});
     preempt.duration("compensation", spec.compensation, Micros(0), hours(24));
     preempt.duration("wait_min", spec.wait_min, Micros(0), hours(24));
+    preempt.duration("chain_protect", spec.chain_protect, Micros(0), hours(24 * 30));
     preempt.whole("rounds", spec.rounds, {1, 100});
     preempt.whole("missed_checkpoints", spec.missed_checkpoints, {1, 100});
     preempt.close();

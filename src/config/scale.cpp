@@ -14,6 +14,11 @@ void read_scale(Fields& scale, ScaleSpec& into) {
   scale.duration("dwell", into.dwell, Micros(0), hours(24));
   scale.duration("trend", into.trend, Micros(0), hours(1));
   scale.part("plan", into.plan);
+  scale.whole("queue_above", into.queue_above, {0, 1'000'000});
+  Micros first_byte;
+  if (scale.duration("first_byte_above", first_byte, milliseconds(1), hours(1))) {
+    into.first_byte_above = first_byte;
+  }
   if (into.down_below >= into.up_above) {
     scale.refuse("down_below", "is not below scale.up_above; replicas would come and go for ever");
   }

@@ -1,9 +1,9 @@
 #include "config/task_file.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "config/document.h"
-#include "config/fields.h"
 #include "config/scale.h"
 
 namespace neap::config {
@@ -56,36 +56,53 @@ class TaskReader {
 
   TaskFile read(const Node& root) {
     Fields top(root, "", reading_);
-    const bool task = top.has("task");
-    const bool service = top.has("service");
-    if (top.present() && !task && !service) {
-      top.missing("task", "a section `task:` or `service:`");
-    }
-    if (task && service) {
-      top.refuse("service", "stands beside `task:`; write one file for each");
-    }
-    Fields task_fields = top.section("task");
-    Fields service_fields = top.section("service");
+    read_work(top);
     top.close();
-    // Both are read when fields are only being listed.
-    if (service || reading_.asked != nullptr) read_service(service_fields);
-    if (!service || reading_.asked != nullptr) read_task(task_fields);
-    if (const Node* section = root.find(service ? "service" : "task")) {
+    if (const Node* section = root.find(out_.is_service() ? "service" : "task")) {
+      note_lines(*section, "", out_.lines);
+    }
+    return std::move(out_);
+  }
+
+  TaskFile read_stage(Fields& stage, const Node& node, const StageDefaults& defaults) {
+    defaults_ = &defaults;
+    read_work(stage);
+    if (const Node* section = node.find(out_.is_service() ? "service" : "task")) {
       note_lines(*section, "", out_.lines);
     }
     return std::move(out_);
   }
 
  private:
+  void read_work(Fields& top) {
+    const bool task = top.has("task");
+    const bool service = top.has("service");
+    if (top.present() && !task && !service) {
+      top.missing("task", "a section `task:` or `service:`");
+    }
+    if (task && service) {
+      top.refuse("service", "stands beside `task:`; write one " +
+                                std::string(defaults_ == nullptr ? "file" : "stage") + " for each");
+    }
+    Fields task_fields = top.section("task");
+    Fields service_fields = top.section("service");
+    // Both are read when fields are only being listed.
+    if (service || reading_.asked != nullptr) read_service(service_fields);
+    if (!service || reading_.asked != nullptr) read_task(task_fields);
+  }
+
   // What tasks and services have in common.
   template <class Spec>
   void read_common(Fields& fields, Spec& spec) {
-    if (fields.name("name", spec.name, Need::required) &&
-        spec.name.find_first_not_of("0123456789") == std::string::npos) {
+    constexpr bool is_task = std::is_same_v<Spec, TaskSpec>;
+    if (is_task && defaults_ != nullptr) {
+      spec.name = defaults_->task_name;
+    } else if (fields.name("name", spec.name, Need::required) &&
+               spec.name.find_first_not_of("0123456789") == std::string::npos) {
       fields.refuse("name", quoted(spec.name) + " is a number, and so are ids: `neap cancel " +
                                 spec.name + "` could mean another; add a letter");
     }
-    spec.team = "default";
+    spec.team = defaults_ == nullptr ? "default" : defaults_->team;
     fields.word("team", spec.team);
     fields.word("tier", spec.tier);
     fields.text("baseline", spec.baseline);
@@ -324,6 +341,7 @@ class TaskReader {
 
   Reading& reading_;
   const Submitter& submitter_;
+  const StageDefaults* defaults_ = nullptr;  // of a stage of a pipeline
   TaskFile out_;
 };
 
@@ -361,6 +379,11 @@ std::optional<TaskFile> parse_task_file(std::string_view text, const Submitter& 
   if (!problems.empty()) return std::nullopt;
   file.file = problems.file();
   return file;
+}
+
+TaskFile read_stage_work(Fields& stage, const Node& node, const Submitter& submitter,
+                         const StageDefaults& defaults) {
+  return TaskReader(stage.reading(), submitter).read_stage(stage, node, defaults);
 }
 
 namespace {

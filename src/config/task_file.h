@@ -10,6 +10,7 @@
 #include <string_view>
 #include <variant>
 
+#include "config/fields.h"
 #include "config/launch.h"
 #include "config/problem.h"
 #include "core/model/spec.h"
@@ -38,6 +39,15 @@ struct TaskFile {
   // The field with the section it stands in: "gpu.memory" is "task.gpu.memory".
   [[nodiscard]] std::string path_of(std::string_view field) const;
 };
+
+// What a stage of a pipeline (pipeline_file.h) does not say itself.
+struct StageDefaults {
+  std::string task_name;
+  std::string team;
+};
+// The section `task:` or `service:` of a stage, whose fields are `stage` and whose tree is `node`.
+[[nodiscard]] TaskFile read_stage_work(Fields& stage, const Node& node, const Submitter& submitter,
+                                       const StageDefaults& defaults);
 
 // The file as understood, or nothing when `problems` has gained an entry.
 [[nodiscard]] std::optional<TaskFile> parse_task_file(std::string_view text,

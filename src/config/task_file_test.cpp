@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "config/pipeline_file.h"
 #include "config/pool_file.h"
 
 namespace neap::config {
@@ -277,6 +278,7 @@ TEST(ConfigurationPage, ListsEveryKey) {
   }
   std::set<std::string> accepted = pool_file_keys();
   accepted.merge(task_file_keys());
+  accepted.merge(pipeline_file_keys());
   for (const std::string& key : accepted) EXPECT_TRUE(listed.contains(key)) << key;
   for (const std::string& key : listed) EXPECT_TRUE(accepted.contains(key)) << key;
   EXPECT_GT(accepted.size(), 80u);

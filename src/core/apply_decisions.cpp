@@ -9,6 +9,7 @@
 #include "core/rules/admit.h"
 #include "core/rules/adoption.h"
 #include "core/rules/scale.h"
+#include "core/rules/signals.h"
 #include "core/rules/starts.h"
 #include "core/rules/tide.h"
 
@@ -144,6 +145,9 @@ class DecisionApplier {
                           task.detail.empty() ? "did not become healthy in its time" : task.detail);
     }
     note_stop(state_.adoption, d.reason);
+    if (d.reason == StopReason::scaled_down && task.service.valid()) {
+      begin_windows(state_, state_.services[task.service.value]);
+    }
     task.stop_reason = d.reason;
     task.kill_at = d.kill_at;
     task.ready = false;
@@ -180,6 +184,7 @@ class DecisionApplier {
     TaskState& task = add_task(state_, replica_spec(service), service.tier);
     task.service = service.id;
     task.version = service.version;
+    set_due(state_, task);
     task.not_before = state_.now + replica_backoff(service);
     if (service.failures > 0) {
       task.detail = std::to_string(service.failures) +
@@ -189,7 +194,8 @@ class DecisionApplier {
     note_arrival(state_, task.spec.request);
     service.replicas.push_back(task.id);
     ++service.next_replica;
-    service.above_since = service.below_since = Time::never();
+    service.above_since = service.below_since = service.idle_since = Time::never();
+    service.wake = false;
     note_added_in_drill(state_, task);
     refresh_queue(state_, task);
     refresh_timer(state_, task);

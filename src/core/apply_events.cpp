@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/model/check.h"
 #include "core/rules/adoption.h"
+#include "core/rules/signals.h"
 #include "core/rules/starts.h"
 #include "core/rules/tide.h"
 
@@ -160,30 +161,16 @@ class EventApplier {
     index_.agenda.services.insert(service.id.value);
   }
 
-  // S13: a gap or an absent signal is "unknown": it ends no window by itself and proves nothing,
-  // so both windows start over after it.
   void operator()(const ServiceMeasured& e) {
     ServiceState& service = state_.services[find_live_service(state_, e.name)->value];
-    const ScaleSpec& scale = scale_of(state_, service);
     const bool gap = service.last_sample == Time::never() ||
-                     state_.now - service.last_sample > scale.stale_after;
+                     state_.now - service.last_sample > scale_of(state_, service).stale_after;
     note_shortage(state_, service, gap ? Micros(0) : state_.now - service.last_sample);
-    service.in_use = e.in_use;
-    std::int64_t ready = 0;
-    for (const TaskId id : service.replicas) ready += state_.tasks.at(id).ready ? 1 : 0;
-    const std::int64_t capacity = ready * service.spec.concurrency;
-    if (!e.in_use || gap || capacity == 0) {
-      service.above_since = service.below_since = Time::never();
-    }
+    note_signals(state_, service, e);
+    if (service.wake) index_.agenda.services.insert(service.id.value);
     if (!e.in_use) return;
-    service.last_sample = state_.now;
     service.was_short = is_short(state_, service, state_.now);
     index_.agenda.services.insert(service.id.value);
-    note_tide(state_, service, *e.in_use);
-    if (capacity == 0 || scale.mode == ScaleMode::tidal) return;
-    const std::int64_t in_use_ppm = *e.in_use * all_ppm.value;
-    track(service.above_since, in_use_ppm > scale.up_above.value * capacity);
-    track(service.below_since, in_use_ppm < scale.down_below.value * capacity);
   }
 
   void operator()(const PauseRequested& e) {
@@ -371,14 +358,6 @@ class EventApplier {
     const NodeState& n = state_.node(*find_node(state_, node));
     NEAP_CHECK(index >= 0 && index < n.count);
     return DeviceId(n.first.value + static_cast<std::uint32_t>(index));
-  }
-
-  void track(Time& since, bool holds) const {
-    if (!holds) {
-      since = Time::never();
-    } else if (since == Time::never()) {
-      since = state_.now;
-    }
   }
 
   TaskState& reporter(const ReportStamp& stamp) {

@@ -205,7 +205,7 @@ TEST_F(Chain, IsTakenAsAWholeOrNotAtAllD9) {
 TEST_F(Chain, ASecondReportOfMetricsIsRefusedD9) {
   open(2);
   ASSERT_TRUE(submit(train_to_deploy()));
-  EXPECT_FALSE(s.event(MetricsRead{PipelineId(0), 1, {}, {}}));  // it has not ended yet
+  EXPECT_FALSE(s.event(MetricsRead{PipelineId(0), 1, {}, {}}));  // it has not entered yet
   finish("p.train");
   finish("p.evaluate");
   tell_accuracy(900'000);
@@ -255,6 +255,43 @@ TEST_F(Chain, ABurstOfTheTierOfItsHeaviestStageDoesNotCutItS8) {
   EXPECT_EQ(s.where("p.train").substr(0, 7), "running");
   EXPECT_EQ(s.where("burst.0"), "waiting whole_devices");
   EXPECT_EQ(s.task("p.train").preemptions, 0);
+}
+
+// Nor what a stage leaves: a burst that waits for it would be its end.
+TEST_F(Chain, WhatAStageLeavesIsForTheNextOneS8) {
+  open(1);
+  ASSERT_TRUE(submit(train_to_deploy()));
+  run("p.train");
+  s.work(hours(2));
+  ASSERT_TRUE(s.submit(Script::service("burst", 1, 1)));
+  s.work(minutes(30));
+  s.exited("p.train", 0);
+  EXPECT_EQ(s.where("p.evaluate").substr(0, 8), "starting");
+  s.started("p.evaluate");
+  tell_accuracy(950'000);  // just before its end is told
+  s.exited("p.evaluate", 0);
+  EXPECT_EQ(s.where("chat.0").substr(0, 8), "starting");
+  EXPECT_EQ(s.where("burst.0"), "waiting whole_devices");
+}
+
+// What is kept for those who waited long is not what a pipeline will leave.
+TEST_F(Chain, NoRoomIsKeptForOthersWhereItRunsD9) {
+  open(2);
+  ASSERT_TRUE(submit(train_to_deploy()));
+  TaskSpec wide = Script::training("wide", 2);
+  wide.work = hours(1);
+  run("p.train");
+  ASSERT_TRUE(s.submit(wide));
+  s.pass(minutes(5));
+  for (int i = 0; i < 6; ++i) {  // passed by others, again and again
+    const std::string small = "small" + std::to_string(i);
+    ASSERT_TRUE(s.submit(Script::training(small)));
+    finish(small);
+    s.pass(minutes(10));
+  }
+  EXPECT_TRUE(s.state.plans.empty());
+  s.exited("p.train", 0);
+  EXPECT_EQ(s.where("p.evaluate").substr(0, 8), "starting");
 }
 
 TEST_F(Chain, WithoutAChainTheSameTaskYieldsS8) {

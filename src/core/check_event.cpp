@@ -114,6 +114,14 @@ class EventChecker {
     if (e.in_use && (*e.in_use < 0 || *e.in_use > 1'000'000'000)) {
       return refuse(ErrorCode::invalid_argument, "requests in use are 0 to 10^9", "in_use");
     }
+    for (const auto& [count, field] :
+         {std::pair(e.queued, "queued"), std::pair(e.ended, "ended")}) {
+      if (!count || (*count >= 0 && *count <= 1'000'000'000)) continue;
+      return refuse(ErrorCode::invalid_argument, "requests are 0 to 10^9", field);
+    }
+    if (e.first_byte_p95 && (*e.first_byte_p95 < Micros(0) || *e.first_byte_p95 > hours(24 * 14))) {
+      return refuse(ErrorCode::invalid_argument, "a latency is 0 to 14 days", "first_byte_p95");
+    }
     return known_service(e.name);
   }
 
@@ -165,11 +173,11 @@ class EventChecker {
   }
   Result<void> operator()(const MetricsRead& e) const {
     const PipelineState* pipeline = find_pipeline(state_, e.pipeline);
-    const bool waited_for =
-        pipeline != nullptr && e.stage >= 0 &&
-        static_cast<std::size_t>(e.stage) < pipeline->stages.size() &&
-        pipeline->stages[static_cast<std::size_t>(e.stage)].phase == StagePhase::reading;
-    if (!waited_for) return refuse(ErrorCode::conflict, "no stage waits for these metrics");
+    const bool known = pipeline != nullptr && e.stage >= 0 &&
+                       static_cast<std::size_t>(e.stage) < pipeline->stages.size();
+    if (!known || !takes_metrics(pipeline->stages[static_cast<std::size_t>(e.stage)])) {
+      return refuse(ErrorCode::conflict, "no stage waits for these metrics");
+    }
     if (e.values.size() > most_metrics) {
       return refuse(ErrorCode::too_large,
                     "a stage has up to " + std::to_string(most_metrics) + " metrics", "values");
@@ -266,6 +274,12 @@ class EventChecker {
       return refuse(ErrorCode::invalid_argument, "concurrency is 1 or more", "concurrency");
     }
     return check_request(state_, spec.request);
+  }
+
+  // Once it has entered, and once: they come just before the end of its task, or after it.
+  static bool takes_metrics(const StageState& stage) {
+    const bool entered = stage.phase == StagePhase::running || stage.phase == StagePhase::reading;
+    return entered && stage.task.valid() && stage.metrics.empty() && stage.fault.empty();
   }
 
   // How a stage hangs together with those before it.

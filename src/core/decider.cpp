@@ -6,6 +6,7 @@
 #include "core/model/check.h"
 #include "core/rules/admit.h"
 #include "core/rules/adoption.h"
+#include "core/rules/chain.h"
 #include "core/rules/guard.h"
 #include "core/rules/leaving.h"
 #include "core/rules/order.h"
@@ -320,7 +321,8 @@ namespace {
 std::optional<Head> head_of(const PoolState& state, ShapeId shape) {
   const auto& queue = state.index->waiting[shape.value];
   if (queue.empty()) return std::nullopt;
-  return Head{state.shape(shape).tier, *queue.begin(), shape};
+  const QueueKey first = *queue.begin();
+  return Head{turn_in_chain(state, state.tasks.at(first.task)), first, shape};
 }
 }  // namespace
 
@@ -469,6 +471,7 @@ StartTask start_action(const PoolState& state, const TaskState& task) {
   for (const Slot& slot : task.slots) start.devices.push_back(state.device(slot.device).uuid);
   start.node = state.node(state.device(task.slots.front().device).node).name;
   start.restore_from = task.checkpoint_path;
+  start.artifacts = task.spec.artifacts;
   return start;
 }
 

@@ -3,14 +3,13 @@
 #include <malloc.h>
 
 #include <charconv>
-#include <chrono>
-#include <future>
 #include <memory>
 #include <optional>
 
 #include "config/task_file.h"
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
+#include "daemon/control_calls.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
 #include "daemon/report_views.h"
@@ -29,12 +28,7 @@ namespace neap::daemon {
 
 namespace {
 
-constexpr auto patience = std::chrono::seconds(5);
 constexpr std::int64_t events_per_page = 1'000;
-
-tl::unexpected<Error> too_busy() {
-  return fail(ErrorCode::unavailable, "the daemon did not answer within 5 s");
-}
 
 std::optional<std::uint64_t> as_number(std::string_view text) {
   std::uint64_t value = 0;
@@ -90,28 +84,6 @@ ControlPort::ControlPort(Loop& loop, ViewContext context, Outside outside, Loop:
       context_(std::move(context)),
       outside_(std::move(outside)),
       clock_(std::move(clock)) {}
-
-template <class T>
-Result<T> ControlPort::ask(std::function<Result<T>(const PoolState&, const Books&)> question) {
-  auto promise = std::make_shared<std::promise<Result<T>>>();
-  auto answer = promise->get_future();
-  loop_.query(
-      [promise, question = std::move(question)](const PoolState& state, const Books& books) {
-        promise->set_value(question(state, books));
-      });
-  if (answer.wait_for(patience) != std::future_status::ready) return too_busy();
-  return answer.get();
-}
-
-Result<Loop::Outcome> ControlPort::tell(Event event) {
-  auto promise = std::make_shared<std::promise<Result<Loop::Outcome>>>();
-  auto answer = promise->get_future();
-  loop_.submit(std::move(event), [promise](Result<Loop::Outcome> outcome) {
-    promise->set_value(std::move(outcome));
-  });
-  if (answer.wait_for(patience) != std::future_status::ready) return too_busy();
-  return answer.get();
-}
 
 Result<api::Subject> ControlPort::find_task(std::string_view name_or_id) {
   const std::string name(name_or_id);

@@ -18,6 +18,7 @@ class ControlPort final : public api::Control {
  public:
   struct Outside {  // what is not in the state
     std::string journal_path;
+    std::string artifacts;  // the folder of all artefacts
     // A part of a task's log: by its newest allocation.
     std::function<Result<api::LogChunk>(AllocationId, api::LogRange)> read_log;
     std::function<std::string(const std::string& service)> address_of;  // "" when nothing listens
@@ -31,7 +32,12 @@ class ControlPort final : public api::Control {
 
   Result<api::Subject> find_task(std::string_view name_or_id) override;
   Result<api::Subject> find_service(std::string_view name_or_id) override;
+  Result<api::Subject> find_pipeline(std::string_view name_or_id) override;
   Result<api::Subject> submit(const api::Caller& caller, config::TaskFile file) override;
+  Result<api::Subject> replace(const api::Caller& caller, config::TaskFile file) override;
+  Result<api::Subject> submit_pipeline(const api::Caller& caller,
+                                       config::PipelineFile file) override;
+  Result<void> cancel_pipeline(const api::Caller& caller, std::uint64_t id) override;
   Result<void> cancel_task(const api::Caller& caller, std::uint64_t id) override;
   Result<void> cancel_service(const api::Caller& caller, std::uint64_t id) override;
   Result<void> scale_service(const api::Caller& caller, std::uint64_t id,
@@ -42,6 +48,8 @@ class ControlPort final : public api::Control {
   Result<api::TaskListing> list_tasks() override;
   Result<api::ServiceListing> list_services() override;
   Result<api::DeviceListing> list_devices() override;
+  Result<api::PipelineListing> list_pipelines() override;
+  Result<api::PipelineDetail> describe_pipeline(std::uint64_t id) override;
   Result<api::TaskDetail> describe_task(std::uint64_t id) override;
   Result<api::ServiceDetail> describe_service(std::uint64_t id) override;
   Result<api::WhyReport> why(std::uint64_t id) override;

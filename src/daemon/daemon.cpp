@@ -30,6 +30,7 @@
 #include "daemon/placement_learner.h"
 #include "daemon/recovery.h"
 #include "daemon/service_router.h"
+#include "daemon/stage_metrics.h"
 #include "daemon/start_forecaster.h"
 #include "daemon/state_dir.h"
 #include "device/device_source.h"
@@ -229,6 +230,7 @@ class Daemon {
     outlet.acknowledge = [this](const ReportStamp& stamp) { backend_->acknowledge(stamp); };
     outlet.publish = [this](const PoolState& state, const Record& record) {
       if (router_) router_->note(state, record);
+      if (metrics_) metrics_->note(state, record);
       learner_.note(state);
       const api::EventRow row = view_event(state, record);
       hub_.push(std::span(&row, 1));
@@ -256,8 +258,17 @@ class Daemon {
     if (auto covered = journal_covers(settings.run_directory); !covered) return covered;
     settings.executable = supervisor_path(options);
     settings.plan.pool = file.spec.name;
+    settings.plan.artifacts = file.state_dir + "/artifacts";
+    sweep_artifacts(settings.plan.artifacts, before_);
+    metrics_ = std::make_unique<StageMetrics>(settings.plan.artifacts,
+                                              [this](Event e) { loop_->post(std::move(e)); });
+    metrics_->restore(before_);
     auto backend = local::LocalBackend::open(
-        settings, [this](Event event) { loop_->post(std::move(event)); },
+        settings,
+        [this](Event event) {
+          metrics_->before(event);
+          loop_->post(std::move(event));
+        },
         [](AllocationId allocation, const std::string& note) {
           log_warning(fmt::format("allocation {}: {}", allocation.value, note));
         });
@@ -296,6 +307,7 @@ class Daemon {
   Result<void> open_api(const config::PoolFile& file, const std::string& device_source) {
     ControlPort::Outside outside;
     outside.journal_path = journal_path_;
+    outside.artifacts = file.state_dir + "/artifacts";
     outside.read_log = [this](AllocationId allocation, api::LogRange range) {
       return read_task_log(backend_->directory_of(allocation), range);
     };
@@ -378,6 +390,7 @@ class Daemon {
   // Ends before the loop, to which it posts.
   PlacementLearner learner_{[this](Event event) { loop_->post(std::move(event)); }};
   std::unique_ptr<StartForecaster> starts_;  // likewise
+  std::unique_ptr<StageMetrics> metrics_;    // likewise
   std::unique_ptr<local::LocalBackend> backend_;
   std::unique_ptr<ServiceRouter> router_;
   std::unique_ptr<gateway::Gateway> gateway_;

@@ -284,8 +284,8 @@ class Narrator {
   void operator()(const ServiceRolled& d) {
     const ServiceSpec& spec = state_.service(d.service).spec;
     owned(spec.name, spec.owner.uid);
-    say(d.outcome == RollOutcome::done ? "the new version has taken over"
-                                       : "the new version is given up: " + d.why);
+    const std::string taken = d.why.empty() ? "the new version has taken over" : d.why;
+    say(d.outcome == RollOutcome::done ? taken : "the new version is given up: " + d.why);
   }
   void operator()(const DeviceExcluded& d) {
     device(d.device);

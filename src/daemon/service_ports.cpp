@@ -20,6 +20,11 @@ std::set<std::int32_t> ports_in_use(const PoolState& state) {
     if (service.removed && service.replicas.empty()) continue;
     ports.insert(service_port(service.spec.launch));
   }
+  for (const PipelineState& pipeline : state.pipelines) {
+    for (const StageState& stage : pipeline.stages) {
+      if (stage.deploys) ports.insert(service_port(stage.deploys->launch));
+    }
+  }
   return ports;
 }
 
@@ -27,8 +32,21 @@ std::set<std::int32_t> ports_in_use(const PoolState& state) {
 
 Result<void> ServicePorts::assign(const PoolState& state, config::TaskFile& file) {
   auto* spec = std::get_if<ServiceSpec>(&file.spec);
-  // A second service of one name is refused for its name.
-  if (spec == nullptr || find_live_service(state, spec->name)) return {};
+  if (spec == nullptr) return {};
+  if (const auto live = find_live_service(state, spec->name)) {
+    // A second service of the name is refused for it; a new version is reached where the old one
+    // is.
+    const std::int32_t port = service_port(state.service(*live).spec.launch);
+    if (file.launch.port != 0 && file.launch.port != port) {
+      return fail(ErrorCode::conflict,
+                  spec->name + " is reached at port " + std::to_string(port) +
+                      "; a new version of it stays there",
+                  "port");
+    }
+    file.launch.port = port;
+    spec->launch = config::to_json(file.launch);
+    return {};
+  }
   const std::set<std::int32_t> taken = ports_in_use(state);
   if (const auto wanted = file.launch.port; wanted != 0) {
     if (wanted < first_unprivileged_port && spec->owner.uid != 0) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/model/pool_index.h"
@@ -84,10 +85,18 @@ void ServiceRouter::add(const PoolState& state, const TaskState& task) {
 }
 
 void ServiceRouter::note(const PoolState& state, const Record& record) {
+  if (const auto* decision = std::get_if<Decision>(&record.body)) {
+    const auto* entered = std::get_if<StageEntered>(decision);
+    const auto* rolled = std::get_if<ServiceRolled>(decision);
+    if (entered != nullptr && entered->service.valid()) ensure(state.service(entered->service));
+    if (rolled != nullptr) ensure(state.service(rolled->service));
+    return;
+  }
   const auto* event = std::get_if<Event>(&record.body);
-  if (event == nullptr) return;
   if (const auto* submitted = std::get_if<ServiceSubmitted>(event)) {
     if (const auto id = find_live_service(state, submitted->spec.name)) ensure(state.service(*id));
+  } else if (const auto* replaced = std::get_if<ServiceReplaced>(event)) {
+    if (const auto id = find_live_service(state, replaced->spec.name)) ensure(state.service(*id));
   } else if (std::holds_alternative<ReplicaHealthy>(*event)) {
     // The state may be ahead of the record: what is being stopped by now is not added.
     const TaskState* task = state.tasks.find(record.reporter);
@@ -169,10 +178,25 @@ void ServiceRouter::sample_all() {
   for (const std::string& name : names) {
     gateway_.sample(name, [this, name](Result<gateway::ServiceSample> sample) {
       ServiceMeasured measured{name, std::nullopt};
-      if (sample) measured.in_use = sample->in_flight + sample->queued;
+      if (sample) {
+        measured.in_use = sample->in_flight + sample->queued;
+        measured.queued = sample->queued;
+        measured.first_byte_p95 = sample->first_byte_p95;
+        measured.ended = ended_since(name, sample->requests);
+      }
       ports_.post(measured);
     });
   }
+}
+
+// Nothing with the first sample, and after the gateway began to count anew.
+std::optional<std::int64_t> ServiceRouter::ended_since(const std::string& service,
+                                                       std::uint64_t requests) {
+  const std::scoped_lock lock(mutex_);
+  const auto [known, is_new] = requests_.try_emplace(service, requests);
+  const std::uint64_t before = std::exchange(known->second, requests);
+  if (is_new || requests < before) return std::nullopt;
+  return static_cast<std::int64_t>(requests - before);
 }
 
 void ServiceRouter::start_sampling() {

@@ -53,12 +53,15 @@ class ServiceRouter {
   void ensure(const ServiceState& service);
   void add(const PoolState& state, const TaskState& task);
   void sample_all();
+  [[nodiscard]] std::optional<std::int64_t> ended_since(const std::string& service,
+                                                        std::uint64_t requests);
 
   gateway::Gateway& gateway_;
   Ports ports_;
   mutable std::mutex mutex_;
   std::map<std::string, std::uint16_t> services_;  // guarded by mutex_: name -> port
   std::map<AllocationId, Routed> replicas_;        // guarded by mutex_
+  std::map<std::string, std::uint64_t> requests_;  // guarded by mutex_: ended so far, by service
   std::string trouble_;                            // guarded by mutex_
   std::jthread sampler_;
 };

@@ -9,6 +9,7 @@
 #include "core/rules/tide.h"
 #include "core/what_if.h"
 #include "daemon/narrate.h"
+#include "daemon/pipeline_views.h"
 #include "daemon/report_views.h"
 
 #ifndef NEAP_VERSION
@@ -217,6 +218,9 @@ api::ServiceRow view_service(const PoolState& state, const ServiceState& service
     if (task.phase == Phase::waiting && row.reason.empty()) {
       row.reason = task.spec.name + ": " + explain_wait(state, task);
     }
+  }
+  if (const std::string version = version_text(state, service); !version.empty()) {
+    row.reason = version;
   }
   row.state = service.removed                          ? "removed"
               : row.replicas_ready >= row.replicas_min ? "ready"

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/model/result.h"
@@ -45,6 +46,8 @@ struct ServiceSample {
   // Finished requests since this gateway was opened: every record, lost none.
   std::uint64_t requests = 0;
   std::uint64_t failures = 0;  // of these: status 5xx, or cut off
+  // p95 of the time to the first byte, queue included, of what was answered in the last 30 s.
+  std::optional<Micros> first_byte_p95;
   Time at;
 };
 

@@ -74,6 +74,8 @@ void Daemon::tell(const Event& event) {
   sequencer_.admit(event, ready);
   for (const Event& next : ready) {
     if (!check_event(state_, next)) continue;
+    const auto first = before_ ? before_(state_, next) : std::nullopt;
+    if (first && check_event(state_, *first) && !take(*first, nullptr)) return;
     if (!take(next, nullptr)) return;
   }
 }

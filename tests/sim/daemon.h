@@ -65,6 +65,9 @@ class Daemon {
 
   void set_step(Step step) { step_ = std::move(step); }
   void rewrite_events(std::function<Event(Event)> rewrite) { rewrite_ = std::move(rewrite); }
+  // What is told before a report, such as the metrics of a stage before the end of its task.
+  using Before = std::function<std::optional<Event>(const PoolState&, const Event&)>;
+  void tell_before(Before before) { before_ = std::move(before); }
   void plant(LoopBug bug) { bug_ = bug; }
   void boot();
   void crash();
@@ -105,6 +108,7 @@ class Daemon {
   LoopObserver& observer_;
   Step step_;
   std::function<Event(Event)> rewrite_;
+  Before before_;
   LoopBug bug_ = LoopBug::none;
 
   bool up_ = false;

@@ -299,7 +299,9 @@ void Invariants::check(const ReplicaAdded& d) {
     staying += second_.tasks.at(id).phase != Phase::stopping ? 1 : 0;
   }
   if (service.removed) violated(service.spec.name, " is removed and gets a replica");
-  if (staying >= service.spec.max_replicas) violated(service.spec.name, " has too many replicas");
+  // One more than are wanted while a new version takes over (C4).
+  const std::int32_t most = service.spec.max_replicas + (service.roll ? 1 : 0);
+  if (staying >= most) violated(service.spec.name, " has too many replicas");
   if (second_.pause.active && staying >= service.spec.min_replicas) {
     violated(service.spec.name, " is scaled up while the pool is paused");
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "config/task_file.h"
+#include "config/pipeline_file.h"
 
 namespace neap::api::testing {
 
@@ -118,6 +118,54 @@ Result<Subject> FakeControl::submit(const Caller& caller, config::TaskFile file)
   launch_ = std::visit([](const auto& spec) { return spec.launch; }, file.spec);
   tasks_.push_back({row_of(id, file.name(), caller.uid, "waiting"), ""});
   return tasks_.back().row.subject;
+}
+
+Result<Subject> FakeControl::replace(const Caller& caller, config::TaskFile file) {
+  const std::lock_guard lock(mutex_);
+  note("replace " + file.name(), caller);
+  return Subject{1, file.name(), caller.uid};
+}
+
+Result<Subject> FakeControl::find_pipeline(std::string_view name_or_id) {
+  const std::lock_guard lock(mutex_);
+  for (const PipelineRow& one : pipelines_) {
+    if (one.subject.name == name_or_id) return one.subject;
+  }
+  return fail(ErrorCode::not_found, "no pipeline is called " + std::string(name_or_id));
+}
+
+Result<Subject> FakeControl::submit_pipeline(const Caller& caller, config::PipelineFile file) {
+  const std::lock_guard lock(mutex_);
+  if (file.stages.size() > 2) {
+    return fail(ErrorCode::invalid_argument, "is too much", "stages[2].gpus");
+  }
+  note("submit pipeline " + file.name, caller);
+  PipelineRow row;
+  row.subject = {pipelines_.size() + 1, file.name, caller.uid};
+  row.state = "waiting";
+  for (const config::PipelineFile::Stage& stage : file.stages) {
+    StageRow& out = row.stages.emplace_back();
+    out.name = stage.name;
+    out.state = "waiting";
+  }
+  pipelines_.push_back(row);
+  return row.subject;
+}
+
+Result<void> FakeControl::cancel_pipeline(const Caller& caller, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  note("cancel pipeline " + std::to_string(id), caller);
+  return {};
+}
+
+Result<PipelineListing> FakeControl::list_pipelines() {
+  const std::lock_guard lock(mutex_);
+  return PipelineListing{pool(), pipelines_};
+}
+
+Result<PipelineDetail> FakeControl::describe_pipeline(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return PipelineDetail{pool(), pipelines_.at(id - 1)};
 }
 
 Result<void> FakeControl::cancel_task(const Caller& caller, std::uint64_t id) {

@@ -21,7 +21,11 @@ class FakeControl final : public Control {
 
   Result<Subject> find_task(std::string_view name_or_id) override;
   Result<Subject> find_service(std::string_view name_or_id) override;
+  Result<Subject> find_pipeline(std::string_view name_or_id) override;
   Result<Subject> submit(const Caller& caller, config::TaskFile file) override;
+  Result<Subject> replace(const Caller& caller, config::TaskFile file) override;
+  Result<Subject> submit_pipeline(const Caller& caller, config::PipelineFile file) override;
+  Result<void> cancel_pipeline(const Caller& caller, std::uint64_t id) override;
   Result<void> cancel_task(const Caller& caller, std::uint64_t id) override;
   Result<void> cancel_service(const Caller& caller, std::uint64_t id) override;
   Result<void> scale_service(const Caller& caller, std::uint64_t id, Scale scale) override;
@@ -31,6 +35,8 @@ class FakeControl final : public Control {
   Result<TaskListing> list_tasks() override;
   Result<ServiceListing> list_services() override;
   Result<DeviceListing> list_devices() override;
+  Result<PipelineListing> list_pipelines() override;
+  Result<PipelineDetail> describe_pipeline(std::uint64_t id) override;
   Result<TaskDetail> describe_task(std::uint64_t id) override;
   Result<ServiceDetail> describe_service(std::uint64_t id) override;
   Result<WhyReport> why(std::uint64_t id) override;
@@ -65,6 +71,7 @@ class FakeControl final : public Control {
   mutable std::mutex mutex_;
   std::vector<Task> tasks_;
   std::vector<ServiceRow> services_;
+  std::vector<PipelineRow> pipelines_;
   std::vector<EventRow> events_;
   std::vector<std::string> asked_;
   std::string paused_by_;

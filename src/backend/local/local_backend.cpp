@@ -122,9 +122,10 @@ void LocalBackend::start(const StartTask& start) {
     port = *free;
   }
   auto task = plan_start(start, settings_.plan, port);
-  if (!task) {
+  const auto folder = prepare_artifacts(start, settings_.plan);
+  if (!task || !folder) {
     if (port) ports_.give_back(*port);
-    return refuse(start, to_string(task.error()));
+    return refuse(start, to_string(task ? folder.error() : task.error()));
   }
   {
     const std::lock_guard lock(mutex_);

@@ -2,9 +2,12 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <vector>
@@ -68,10 +71,20 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+// "fine-tune" is FINE_TUNE.
+std::string variable_part(std::string name) {
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    if (c == '-') c = '_';
+  }
+  return name;
+}
+
 // Three layers, the later ones win: what a login would set, what the task asks for, what the pool
 // says.
 std::vector<std::string> environment_of(const StartTask& start, const Json& launch,
-                                        const User& user, const SupervisedTask& task) {
+                                        const User& user, const SupervisedTask& task,
+                                        const std::string& artifacts) {
   std::map<std::string, std::string> variables = {{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                                                   {"HOME", user.home},
                                                   {"USER", user.name},
@@ -87,6 +100,11 @@ std::vector<std::string> environment_of(const StartTask& start, const Json& laun
   variables.try_emplace("NEAP_CHECKPOINT_DIR",
                         task.working_directory + "/checkpoints/" + start.name);
   if (!start.restore_from.empty()) variables["NEAP_RESTORE_FROM"] = start.restore_from;
+  const std::string above = artifacts + "/";
+  if (!start.artifacts.own.empty()) variables["NEAP_ARTIFACTS"] = above + start.artifacts.own;
+  for (const StageInput& input : start.artifacts.inputs) {
+    variables["NEAP_INPUT_" + variable_part(input.stage)] = above + input.directory;
+  }
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   variables["CUDA_VISIBLE_DEVICES"] = joined(start.devices);
   if (task.service) variables["NEAP_PORT"] = std::to_string(task.service->port);
@@ -136,6 +154,39 @@ Result<SupervisedGroup> group_of(const StartTask& start, const PlanSettings& set
 
 }  // namespace
 
+namespace {
+
+Result<void> make_folder(const std::string& path, mode_t mode) {
+  const bool is_new = ::mkdir(path.c_str(), mode) == 0;
+  if (!is_new && errno == EEXIST) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+    return fail(ErrorCode::conflict, "is no folder, and artefacts go there", path);
+  }
+  if (is_new && ::chmod(path.c_str(), mode) == 0) return {};  // whatever the umask is
+  return fail(ErrorCode::unavailable,
+              std::string("cannot be made for artefacts: ") + std::strerror(errno), path);
+}
+
+}  // namespace
+
+Result<void> prepare_artifacts(const StartTask& start, const PlanSettings& settings) {
+  const std::string& own = start.artifacts.own;
+  if (own.empty()) return {};
+  const std::string of_pipeline = settings.artifacts + "/" + own.substr(0, own.find('/'));
+  const std::string folder = settings.artifacts + "/" + own;
+  // Others pass through to what is theirs, and see nothing else.
+  if (auto made = make_folder(settings.artifacts, 0711); !made) return made;
+  if (auto made = make_folder(of_pipeline, 0711); !made) return made;
+  if (auto made = make_folder(folder, 0750); !made) return made;
+  const bool is_root = ::geteuid() == 0;
+  if (is_root && ::lchown(folder.c_str(), start.owner.uid, start.owner.gid) != 0) {
+    return fail(ErrorCode::unavailable,
+                std::string("cannot be given to its owner: ") + std::strerror(errno), folder);
+  }
+  return {};
+}
+
 Result<bool> needs_port(const StartTask& start) {
   const auto launch = read_launch(start);
   if (!launch) return tl::unexpected(launch.error());
@@ -171,7 +222,7 @@ Result<SupervisedTask> plan_start(const StartTask& start, const PlanSettings& se
   task.uid = start.owner.uid;
   task.gid = start.owner.gid;
   task.groups = user.groups;
-  task.environment = environment_of(start, *launch, user, task);
+  task.environment = environment_of(start, *launch, user, task, settings.artifacts);
   if (!settings.cgroup_root.empty()) {
     auto group = group_of(start, settings, fields,
                           port ? settings.service_weight : settings.training_weight);

@@ -14,10 +14,15 @@ namespace neap::local {
 struct PlanSettings {
   std::string pool = "default";
   std::string cgroup_root = "/sys/fs/cgroup";  // empty: no control groups
+  std::string artifacts = {};                  // the folder of all artefacts of pipelines
   LogLimits log;
   std::int64_t service_weight = 1000;  // CPU weight of a replica,
   std::int64_t training_weight = 100;  // and of training beside it (B5)
 };
+
+// Makes the folder where a stage of a pipeline leaves its artefacts, for its owner alone. One that
+// is there stays: the stage goes on after it yielded.
+[[nodiscard]] Result<void> prepare_artifacts(const StartTask& start, const PlanSettings& settings);
 
 // Is this a replica with a health check, which needs a port?
 [[nodiscard]] Result<bool> needs_port(const StartTask& start);

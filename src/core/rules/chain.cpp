@@ -174,7 +174,25 @@ class StageStep {
 
 // ---- the priority group ----------------------------------------------------------------------
 
+namespace {
+
+// Of a replica: the pipeline that is deploying its version.
+std::optional<Time> due_as_deployed(const PoolState& state, const TaskState& replica) {
+  if (state.service(replica.service).version != replica.version) return std::nullopt;
+  for (const PipelineState& pipeline : state.pipelines) {
+    if (pipeline.ended != Time::never()) continue;
+    for (const StageState& stage : pipeline.stages) {
+      const bool deploys = stage.phase == StagePhase::running && stage.service == replica.service;
+      if (deploys && !stage.after.empty()) return pipeline.submitted;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Time> due_in_chain(const PoolState& state, const TaskState& task) {
+  if (task.service.valid()) return due_as_deployed(state, task);
   const PipelineState* pipeline = live_pipeline_of(state, task);
   if (pipeline == nullptr) return std::nullopt;
   const bool later =
@@ -192,6 +210,11 @@ std::int32_t weight_in_chain(const PoolState& state, const TaskState& task) {
   const std::int32_t own = state.tier(task.tier).weight;
   if (!chain_protects(state, task)) return own;
   return std::max(own, state.tier(find_pipeline(state, task.pipeline)->group).weight);
+}
+
+TierId turn_in_chain(const PoolState& state, const TaskState& task) {
+  if (!chain_protects(state, task)) return task.tier;
+  return std::min(task.tier, find_pipeline(state, task.pipeline)->group);
 }
 
 bool is_carried_by_chain(const PoolState& state, const TaskState& task) {

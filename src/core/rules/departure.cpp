@@ -4,6 +4,7 @@
 
 #include "core/model/host.h"
 #include "core/model/pool_index.h"
+#include "core/rules/chain.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt_outlook.h"
 
@@ -46,7 +47,8 @@ Departure departure_of(const PoolState& state, const TaskState& task, Time now) 
     out.end = leaves_by(task);
     return out;
   }
-  if (task.purpose == Purpose::inference) return out;
+  // What a pipeline leaves is for its next stage.
+  if (task.purpose == Purpose::inference || chain_protects(state, task)) return out;
   if (task.phase == Phase::starting) {
     if (const auto work = remaining_work(task, now)) out.end = now + *work;
     return out;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/rules/drill.h"
+#include "core/rules/signals.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -96,6 +97,9 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
     return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)),
             "the drill is over"};
   }
+  if (service.wake && live == 0 && most > 0) return {1, {}, "somebody asks, and nothing serves"};
+  // The last one goes when nobody has asked for long, however little was asked for.
+  const std::int32_t lowest = may_sleep(state, service, now) ? least : std::max(least, 1);
   const ScaleSpec& scale = scale_of(state, service);
   const auto held_for = [&](Time since, Micros needed) {
     return since != Time::never() && now - since >= needed;
@@ -104,7 +108,7 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
     const auto target = tidal_target(state, service, now);
     if (target && *target > live) return {*target - live, {}, "the demand or its hour needs more"};
     if (target && held_for(service.below_since, scale.dwell)) {
-      const std::int32_t surplus = live - std::max({*target, least, service.needed_while_low});
+      const std::int32_t surplus = live - std::max({*target, lowest, service.needed_while_low});
       if (surplus <= 0) return {};
       return {0, first_to_leave(state, staying, static_cast<std::size_t>(surplus)),
               "fewer were enough for long"};
@@ -114,7 +118,7 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
   if (held_for(service.above_since, scale.up_for) && live < most && all_ready) {
     return {1, {}, "above the upper threshold for its time"};
   }
-  if (held_for(service.below_since, scale.down_for) && live > least) {
+  if (held_for(service.below_since, scale.down_for) && live > lowest) {
     return {0, first_to_leave(state, staying, 1), "below the lower threshold for its time"};
   }
   return {};

@@ -24,6 +24,9 @@ constexpr auto first_retry = std::chrono::milliseconds(200);
 constexpr auto longest_retry = std::chrono::milliseconds(5000);
 constexpr auto calm = std::chrono::seconds(30);  // alive for this long: the next death is the first
 constexpr Micros stray_patience = seconds(30);
+constexpr Micros latency_slice = seconds(5);
+constexpr std::size_t latency_slices = 7;  // the running one too
+constexpr Micros latency_span = seconds(30);
 
 Instant after(Micros length) {
   return steady_clock::now() + std::chrono::microseconds(std::min(length, hours(24)).value);
@@ -75,6 +78,8 @@ class HaproxyGateway::Worker {
     if (sample) {
       sample->requests = counts_[service].requests;
       sample->failures = counts_[service].failures;
+      const auto first_bytes = counts_[service].first_bytes.over(now_(), latency_span);
+      if (!first_bytes.empty()) sample->first_byte_p95 = first_bytes.quantile(Ppm(950'000));
       sample->at = now_();
     }
     done(std::move(sample));
@@ -115,6 +120,7 @@ class HaproxyGateway::Worker {
   struct Counts {
     std::uint64_t requests = 0;
     std::uint64_t failures = 0;
+    measure::SlidingHistogram first_bytes{latency_slice, latency_slices};
   };
 
   [[nodiscard]] bool down() const {
@@ -143,6 +149,9 @@ class HaproxyGateway::Worker {
     Counts& counts = counts_[record->service];
     ++counts.requests;
     if (failed(*record)) ++counts.failures;
+    if (record->first_byte && !failed(*record)) {
+      counts.first_bytes.record(now_(), *record->first_byte);
+    }
     tally_.add(*record, endpoint->slo_first_byte, now_());
   }
 
