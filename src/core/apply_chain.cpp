@@ -68,6 +68,13 @@ TaskId add_stage_task(PoolState& state, TaskSpec spec, PipelineId pipeline, std:
   return task.id;
 }
 
+// A stage may have waited for a service to be there, or to be gone.
+void look_at_pipelines(PoolState& state) {
+  for (const PipelineState& pipeline : state.pipelines) {
+    if (is_live(pipeline)) state.index->agenda.pipelines.insert(pipeline.id);
+  }
+}
+
 // A service that never served is of no use to anybody; a version that is not there yet neither.
 void withdraw_deployment(PoolState& state, const StageState& stage) {
   ServiceState& service = state.services[stage.service.value];
@@ -79,6 +86,7 @@ void withdraw_deployment(PoolState& state, const StageState& stage) {
   } else if (service.newest_version == 0 && !serves) {
     service.removed = true;
     state.index->service_names.erase(service.spec.name);
+    look_at_pipelines(state);
   }
   state.index->agenda.services.insert(service.id.value);
 }
@@ -245,13 +253,11 @@ void settle_roll(PoolState& state, const ServiceRolled& rolled) {
   }
   forget_load(service);
   state.index->agenda.services.insert(service.id.value);
-  // A stage may have waited for this one to end.
-  for (const PipelineState& pipeline : state.pipelines) {
-    if (is_live(pipeline)) state.index->agenda.pipelines.insert(pipeline.id);
-  }
+  look_at_pipelines(state);
 }
 
 void note_service_changed(PoolState& state, ServiceId service) {
+  if (state.services[service.value].removed) return look_at_pipelines(state);
   for (const PipelineState& pipeline : state.pipelines) {
     if (!is_live(pipeline)) continue;
     const bool deploys = std::any_of(

@@ -282,12 +282,12 @@ TEST_F(Chain, NoRoomIsKeptForOthersWhereItRunsD9) {
   wide.work = hours(1);
   run("p.train");
   ASSERT_TRUE(s.submit(wide));
-  s.pass(minutes(5));
+  s.work(minutes(5));
   for (int i = 0; i < 6; ++i) {  // passed by others, again and again
     const std::string small = "small" + std::to_string(i);
     ASSERT_TRUE(s.submit(Script::training(small)));
     finish(small);
-    s.pass(minutes(10));
+    s.work(minutes(10));
   }
   EXPECT_TRUE(s.state.plans.empty());
   s.exited("p.train", 0);

@@ -171,6 +171,32 @@ TEST_F(RollTest, WithNoReplicaThereIsNothingToReplaceC4) {
   EXPECT_EQ(service().spec.launch, "v2");
 }
 
+// Its version comes next; where the service is removed instead, it is a new one.
+TEST_F(RollTest, AStageWaitsForAnotherVersionToBeThereS8) {
+  for (const bool removed : {false, true}) {
+    s = Script();
+    serve(2, 1);
+    ASSERT_TRUE(replace("v2"));
+    PipelineSpec spec;
+    spec.name = "p";
+    StageSpec& deploy = spec.stages.emplace_back();
+    deploy.name = "deploy";
+    deploy.service = service().spec;
+    deploy.service->launch = "v3";
+    ASSERT_TRUE(s.event(PipelineSubmitted{spec}));
+    EXPECT_EQ(find_pipeline(s.state, "p")->stages[0].phase, StagePhase::waiting);
+    if (removed) {
+      ASSERT_TRUE(s.event(ServiceRemoveRequested{"chat", "ann"}));
+    } else {
+      bring_up("chat.1");
+      s.exited("chat.0", 0);
+      s.pass(seconds(1));
+    }
+    EXPECT_EQ(find_pipeline(s.state, "p")->stages[0].phase, StagePhase::running);
+    EXPECT_EQ(service().spec.launch, "v3");
+  }
+}
+
 TEST_F(RollTest, TheDeployingStageFailsWhenItsVersionIsRolledBackS8) {
   serve(3, 1);
   PipelineSpec spec;
