@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "config/adoption.h"
 #include "config/document.h"
 #include "config/fields.h"
 #include "config/scale.h"
@@ -40,6 +41,8 @@ class PoolReader {
     Fields top(root, "", reading_);
     if (top.present() && !top.has("pool")) top.missing("pool", "the section with total_gpus");
     read_pool(top.section("pool"));
+    read_adoption(top.section("adoption"), out_.spec.adoption);
+    read_starts(top.section("starts"), out_.spec.starts);
     read_preempt(top.section("preempt"));
     read_tiers(top);
     top.text("baseline", out_.spec.baseline);
@@ -54,6 +57,7 @@ class PoolReader {
     read_devices(top.section("devices"));
     read_api(top.section("api"));
     read_journal(top.section("journal"));
+    derive_from_preset(root, top);
     if (top.text("state_dir", out_.state_dir) && out_.state_dir.front() != '/') {
       top.refuse("state_dir", "is a relative path; expected one that starts with /");
     }
@@ -62,9 +66,45 @@ class PoolReader {
   }
 
  private:
+  // What the file leaves open follows from the preset; a file that has too few devices for one is
+  // told so.
+  void derive_from_preset(const Node& root, Fields& top) {
+    PoolSpec& spec = out_.spec;
+    if (spec.preset == Preset::none) return;
+    Fields pool = top.section("pool");
+    const std::int64_t devices = spec.total_gpus > 0 ? spec.total_gpus : devices_;
+    if (devices == 0) {
+      pool.refuse("preset",
+                  "divides the devices of the pool: pool.total_gpus or devices.nodes is "
+                  "needed beside it");
+      return;
+    }
+    if (devices < preset_devices_min) {
+      pool.refuse("preset", "divides " + std::to_string(preset_devices_min) +
+                                " devices at least; the pool has " + std::to_string(devices));
+      return;
+    }
+    const Stated stated = [&](std::string_view key) {
+      const std::size_t dot = key.find('.');
+      const Node* section = root.find(key.substr(0, dot));
+      return section != nullptr && section->find(key.substr(dot + 1)) != nullptr;
+    };
+    derive(spec.preset, static_cast<std::int32_t>(devices), stated, spec);
+    if (spec.scale.down_below >= spec.scale.up_above) {
+      pool.refuse("preset",
+                  "gives scale thresholds that cross the one stated; state both "
+                  "scale.up_above and scale.down_below");
+    }
+    if (spec.inference_guard_min + spec.elastic_buffer > devices) {
+      pool.refuse("preset", "and what is stated of guard and buffer together are more than the " +
+                                std::to_string(devices) + " devices of the pool");
+    }
+  }
+
   void read_pool(Fields pool) {
     PoolSpec& spec = out_.spec;
     pool.name("name", spec.name);
+    read_ratio(pool, spec);
     pool.whole("total_gpus", spec.total_gpus, {1, devices_max});
     pool.whole("inference_guard_min", spec.inference_guard_min, {0, devices_max});
     pool.whole("elastic_buffer", spec.elastic_buffer, {0, devices_max});
