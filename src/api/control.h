@@ -38,6 +38,12 @@ struct Scale {
   std::int64_t replicas_max = unknown;
 };
 
+struct StageChange {
+  std::string to;
+  std::string why;
+  bool forced = false;  // though its check is not passed
+};
+
 struct LogRange {
   // From the start of the log; negative: this many bytes before its end.
   std::int64_t offset = 0;
@@ -70,7 +76,14 @@ class Control {
   virtual Result<void> pause(const Caller& caller, std::string_view reason) = 0;
   virtual Result<void> resume(const Caller& caller) = 0;
 
+  // The next stage of adoption, or one back. conflict: the check is not passed, and not forced.
+  virtual Result<void> change_stage(const Caller& caller, const StageChange& change) = 0;
+
   virtual Result<PoolStatus> status() = 0;
+  virtual Result<PoolDetail> pool() = 0;
+  virtual Result<ProfileListing> profiles() = 0;
+  // Of the seven days from this moment; unknown: the last ones.
+  virtual Result<ReviewReport> review(std::int64_t from_us) = 0;
   // All that live and the newest that ended (bounded by the journal's retention).
   virtual Result<TaskListing> list_tasks() = 0;
   virtual Result<ServiceListing> list_services() = 0;

@@ -179,4 +179,23 @@ Result<std::string> decode_pause(std::string_view body) {
   return text_field(*json, "reason", reason_max);
 }
 
+Result<StageChange> decode_stage_change(std::string_view body) {
+  const Result<Json> json = parse_object(body, {"to", "why", "force"});
+  if (!json) return tl::unexpected(json.error());
+  StageChange change;
+  if (!json->contains("to")) return wrong("is needed: physical, memory or time", "to");
+  const auto to = text_field(*json, "to", reason_max);
+  if (!to) return tl::unexpected(to.error());
+  change.to = *to;
+  if (json->contains("why")) {
+    const auto why = text_field(*json, "why", reason_max);
+    if (!why) return tl::unexpected(why.error());
+    change.why = *why;
+  }
+  if (!json->contains("force")) return change;
+  if (!json->at("force").is_boolean()) return wrong("is neither true nor false", "force");
+  change.forced = json->at("force").get<bool>();
+  return change;
+}
+
 }  // namespace neap::api

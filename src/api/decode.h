@@ -26,4 +26,7 @@ struct Submission {
 // {"reason": "..."} or nothing.
 [[nodiscard]] Result<std::string> decode_pause(std::string_view body);
 
+// {"to": "memory", "why": "...", "force": true}; `to` alone is needed.
+[[nodiscard]] Result<StageChange> decode_stage_change(std::string_view body);
+
 }  // namespace neap::api

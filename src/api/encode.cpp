@@ -41,6 +41,9 @@ Json pool_json(const PoolStatus& pool) {
   out["devices_lent"] = pool.devices_lent;
   out["tasks_waiting"] = pool.tasks_waiting;
   out["tasks_running"] = pool.tasks_running;
+  out["stage"] = text_or_null(pool.stage);
+  out["preset"] = text_or_null(pool.preset);
+  out["isolation"] = text_or_null(pool.isolation);
   out["conditions"] = list(pool.conditions, [](const Condition& condition) {
     return Json{{"name", condition.name}, {"message", condition.message}};
   });
@@ -262,6 +265,73 @@ std::string encode(const WhyReport& report) {
   out["start_p90_us"] = known(report.start_p90_us);
   out["forecast_age_us"] = known(report.forecast_age_us);
   out["forecast_draws"] = report.forecast_draws;
+  return dump(out);
+}
+
+std::string encode(const PoolDetail& detail) {
+  const auto attributes = [](const std::vector<Attribute>& rows) {
+    Json out = Json::object();
+    for (const Attribute& row : rows) out[row.name] = row.value;
+    return out;
+  };
+  Json out;
+  out["pool"] = pool_json(detail.pool);
+  out["stage_since_us"] = known(detail.stage_since_us);
+  out["next_stage"] = text_or_null(detail.next_stage);
+  out["gates"] = list(detail.gates, [](const GateRow& row) {
+    return Json{{"name", row.name}, {"met", row.met}, {"detail", row.detail}};
+  });
+  out["seen"] = attributes(detail.seen);
+  out["changes"] = list(detail.changes, [](const StageChangeRow& row) {
+    return Json{{"time_us", row.time_us},
+                {"from", row.from},
+                {"to", row.to},
+                {"forced", row.forced},
+                {"by", row.by},
+                {"why", text_or_null(row.why)},
+                {"missing", text_or_null(row.missing)}};
+  });
+  out["derived"] = attributes(detail.derived);
+  return dump(out);
+}
+
+std::string encode(const ReviewReport& report) {
+  Json out;
+  out["pool"] = pool_json(report.pool);
+  out["from_us"] = report.from_us;
+  out["to_us"] = report.to_us;
+  out["verdict"] = report.verdict;
+  out["why"] = report.why;
+  out["preset_next"] = text_or_null(report.preset_next);
+  out["guard_next"] = known(report.guard_next);
+  out["buffer_next"] = known(report.buffer_next);
+  out["evidence"] = report.evidence;
+  out["figures"] = Json::object();
+  for (const Attribute& row : report.figures) out["figures"][row.name] = row.value;
+  return dump(out);
+}
+
+std::string encode(const ProfileListing& listing) {
+  const auto observed = [](const ObservedRow& row) {
+    return Json{{"count", row.count}, {"p90", known(row.p90)}, {"most", known(row.most)}};
+  };
+  Json out;
+  out["pool"] = pool_json(listing.pool);
+  out["profiles"] = list(listing.profiles, [&](const ProfileRow& row) {
+    return Json{{"name", row.name},
+                {"kind", row.kind},
+                {"used_us", row.used_us},
+                {"declared_mib", row.declared_mib},
+                {"weights_mib", row.weights_mib},
+                {"kv_cache_mib", row.kv_cache_mib},
+                {"activations_mib", row.activations_mib},
+                {"framework_mib", row.framework_mib},
+                {"memory_mib", observed(row.memory_mib)},
+                {"work_us", observed(row.work_us)},
+                {"save_us", observed(row.save_us)},
+                {"stall_us", observed(row.stall_us)},
+                {"restore_us", observed(row.restore_us)}};
+  });
   return dump(out);
 }
 

@@ -10,6 +10,9 @@
 namespace neap::api {
 
 [[nodiscard]] std::string encode(const PoolStatus& status);
+[[nodiscard]] std::string encode(const PoolDetail& detail);
+[[nodiscard]] std::string encode(const ProfileListing& listing);
+[[nodiscard]] std::string encode(const ReviewReport& report);
 [[nodiscard]] std::string encode(const TaskListing& listing);
 [[nodiscard]] std::string encode(const ServiceListing& listing);
 [[nodiscard]] std::string encode(const DeviceListing& listing);

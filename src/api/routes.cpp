@@ -106,6 +106,7 @@ class Routes {
   Response start_drill(const Request& request) const;
   Response stop_drill(const Request& request) const;
   Response drill(const Request& request) const;
+  Response change_stage(const Request& request) const;
   Response with_task(const Request& request,
                      const std::function<Response(const Caller&, std::uint64_t)>& act) const;
   Response with_pipeline(const Request& request,
@@ -361,6 +362,14 @@ Response Routes::drill(const Request& request) const {
   return reply(report);
 }
 
+Response Routes::change_stage(const Request& request) const {
+  const Caller caller = caller_of(request);
+  if (auto may = context_.authority.may_administer(caller); !may) return failure(may.error());
+  const Result<StageChange> change = decode_stage_change(request.body);
+  if (!change) return failure(change.error());
+  return reply(context_.control.change_stage(caller, *change));
+}
+
 void add_task_routes(http::Router& router, const Routes& routes) {
   router.add("GET", "/v1/tasks", [routes](const Request& r) { return routes.list_tasks(r); });
   router.add("GET", "/v1/forecast", [routes](const Request& r) { return routes.forecast(r); });
@@ -424,6 +433,16 @@ http::Router make_router(const RouteContext& context) {
              [routes](const Request&) { return reply(routes.control().version()); });
   router.add("GET", "/v1/status",
              [routes](const Request&) { return reply(routes.control().status()); });
+  router.add("GET", "/v1/pool",
+             [routes](const Request&) { return reply(routes.control().pool()); });
+  router.add("GET", "/v1/profiles",
+             [routes](const Request&) { return reply(routes.control().profiles()); });
+  router.add("GET", "/v1/review", [routes](const Request& r) {
+    const Result<std::int64_t> from = number_in_query(r, "from_us", unknown);
+    if (!from) return failure(from.error());
+    return reply(routes.control().review(*from));
+  });
+  router.add("POST", "/v1/stage", [routes](const Request& r) { return routes.change_stage(r); });
   router.add("GET", "/v1/usage",
              [routes](const Request&) { return reply(routes.control().usage()); });
   router.add("GET", "/v1/preemptions",

@@ -33,6 +33,9 @@ struct PoolStatus {
   std::int64_t devices_lent = 0;  // held by training out of what inference may claim back
   std::int64_t tasks_waiting = 0;
   std::int64_t tasks_running = 0;
+  std::string stage;                  // of adoption: "physical", "memory", "time"
+  std::string preset;                 // of the ratio; empty: none
+  std::string isolation;              // what the preset keeps it by; empty: not said
   std::vector<Condition> conditions;  // what is wrong with the pool now, such as guard_unmet
 };
 
@@ -291,6 +294,62 @@ struct UsageReport {
   std::int64_t mean_wait_us = 0;
   std::int64_t preemptions = 0;  // of the tasks remembered
   std::int64_t lost_work_us = 0;
+};
+
+struct GateRow {  // a condition of the check before the next stage of adoption
+  std::string name;
+  bool met = false;
+  std::string detail;
+};
+struct StageChangeRow {
+  std::int64_t time_us = 0;
+  std::string from, to;
+  bool forced = false;
+  std::string by, why;
+  std::string missing;  // what its check missed, where it was forced
+};
+// What the pool was told and what follows from it.
+struct PoolDetail {
+  PoolStatus pool;
+  std::int64_t stage_since_us = unknown;
+  std::string next_stage;       // empty: there is none
+  std::vector<GateRow> gates;   // before the next one
+  std::vector<Attribute> seen;  // measured since the stage began
+  std::vector<StageChangeRow> changes;
+  std::vector<Attribute> derived;  // keys that the preset gave
+};
+
+// The seven days from `from_us`, and the correction of the ratio that they speak for.
+struct ReviewReport {
+  PoolStatus pool;
+  std::int64_t from_us = 0;
+  std::int64_t to_us = 0;
+  std::string verdict;  // "too-little-data", "more-for-inference", "more-for-training", "no-change"
+  std::string why;
+  std::string preset_next;            // empty: none is proposed
+  std::int64_t guard_next = unknown;  // unknown: none is proposed
+  std::int64_t buffer_next = unknown;
+  std::vector<std::string> evidence;
+  std::vector<Attribute> figures;
+};
+
+// Observations of one quantity; unknown while there are too few.
+struct ObservedRow {
+  std::int64_t count = 0;
+  std::int64_t p90 = unknown;
+  std::int64_t most = unknown;
+};
+struct ProfileRow {
+  std::string name;  // "TEAM/TYPE"
+  std::string kind;
+  std::int64_t used_us = 0;
+  std::int64_t declared_mib = 0;  // of each device; 0: not declared
+  std::int64_t weights_mib = 0, kv_cache_mib = 0, activations_mib = 0, framework_mib = 0;
+  ObservedRow memory_mib, work_us, save_us, stall_us, restore_us;
+};
+struct ProfileListing {
+  PoolStatus pool;
+  std::vector<ProfileRow> profiles;
 };
 
 struct DoctorCheck {

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/adoption.h"
 #include "cli/context.h"
 #include "cli/guard.h"
 #include "cli/report_line.h"
@@ -205,6 +206,7 @@ class CommandLine {
     app->add_option("--sample", o.sample, "Draw this part of the jobs");
     app->add_option("--until", o.until, "End so long after the first arrival");
     app->add_flag("--no-learning", o.no_learning, "Placement does not learn from the demand");
+    app->add_flag("--review", o.review, "Review the last seven days of the run, as `neap review`");
     CLI::Option* json = app->add_flag("--json", o.json, "Print the results as JSON");
     app->add_flag("--csv", o.csv, "Print a row a run")->excludes(json);
     app->add_flag("--curves", o.curves, "Curves over time too, in the JSON");
@@ -462,10 +464,50 @@ class CommandLine {
     app = verb("gpus", "List devices and who holds them", gpus_options, &gpus);
     add_json(app, gpus_options->json);
 
+    add_stage();
+    std::shared_ptr<ReviewOptions> review_options;
+    app = verb("review", "What a week speaks for: the next preset, guard and buffer, or no change",
+               review_options, &review);
+    app->add_option("--week", review_options->week, "Its first day, such as 2027-11-08");
+    add_json(app, review_options->json);
+
+    std::shared_ptr<Listing> profiles_options;
+    app = verb("profiles", "What was observed of each type of task", profiles_options, &profiles);
+    add_json(app, profiles_options->json);
+
     std::shared_ptr<Listing> usage_options;
     app = verb("usage", "Effective utilisation, waits, and where device time went", usage_options,
                &usage);
     add_json(app, usage_options->json);
+  }
+
+  void add_stage() {
+    CLI::App* parent = app_.add_subcommand("stage", "Stages of adoption: physical, memory, time");
+    parent->require_subcommand(1);
+    const auto add = [this, parent](const char* name, const char* about,
+                                    int (*act)(const Context&, const StageOptions&)) {
+      auto options = std::make_shared<StageOptions>();
+      CLI::App* app = parent->add_subcommand(name, about);
+      app->callback([this, options, act] {
+        act_ = [options, act](const Context& context) { return act(context, *options); };
+      });
+      return std::pair(app, options);
+    };
+    const auto [show, show_options] = add("show", "The stage and what was measured", &stage_show);
+    add_json(show, show_options->json);
+    const auto [check, check_options] =
+        add("check", "Whether the next stage may begin; ends with 1 if not", &stage_check);
+    add_json(check, check_options->json);
+    const auto [advance, advance_options] =
+        add("advance", "Begin the next stage, if its check is passed", &stage_advance);
+    CLI::Option* why = advance->add_option("--why", advance_options->why, "For the record");
+    advance->add_flag("--force", advance_options->force, "Though the check is not passed")
+        ->needs(why);
+    const auto [back, back_options] =
+        add("back", "Go back: tasks end at their boundaries, none is killed", &stage_back);
+    back->add_option("--why", back_options->why, "For the record");
+    back->add_option("--to", back_options->to, "This stage, not just the one before")
+        ->check(CLI::IsMember({"physical", "memory"}));
   }
 
   // The verbs and options as they are, so that completion cannot fall behind.

@@ -94,6 +94,12 @@ void print_pool(Terminal& terminal, const Value& pool) {
           std::to_string(pool.number_at("devices_buffer")) + "; " +
           plural(pool.number_at("tasks_running"), "task") + " running, " +
           std::to_string(pool.number_at("tasks_waiting")) + " waiting";
+  // Where lending is on and the ratio is one's own, there is nothing to say.
+  const std::string& stage = pool.text_at("stage");
+  if (!stage.empty() && stage != "time") line += "; stage " + stage;
+  if (!pool.text_at("preset").empty()) {
+    line += "; " + pool.text_at("preset") + " (" + pool.text_at("isolation") + ")";
+  }
   terminal.line(terminal.painted(line, Colour::faint));
   if (pool.true_at("paused")) {
     std::string paused = "PAUSED by " + harmless(pool.text_at("paused_by"));

@@ -11,6 +11,8 @@
 #include "cli/format.h"
 #include "config/problem.h"
 #include "config/values.h"
+#include "core/rules/adoption.h"
+#include "ledger/review.h"
 #include "simulate/run/picture/picture.h"
 
 namespace neap::cli {
@@ -240,6 +242,23 @@ Result<whatif::Study> study_of(const WhatIfOptions& options) {
   return study;
 }
 
+namespace {
+
+void print_review(Terminal& terminal, const ledger::Weeks& weeks, Time end, const PoolSpec& pool) {
+  const ledger::Review found =
+      ledger::review(ledger::figures_of(weeks, end - hours(7 * 24), end), pool);
+  for (const std::string& line : found.evidence) terminal.line("review: " + line);
+  terminal.line("review: " + std::string(ledger::name_of(found.verdict)) + ": " + found.why);
+  if (found.preset_next != Preset::none) {
+    terminal.line("review: proposed pool.preset: " + std::string(name_of(found.preset_next)));
+  } else if (found.guard_next > 0) {
+    terminal.line("review: proposed pool.inference_guard_min: " + std::to_string(found.guard_next) +
+                  ", pool.elastic_buffer: " + std::to_string(found.buffer_next));
+  }
+}
+
+}  // namespace
+
 int what_if(const Context& context, const WhatIfOptions& options) {
   Terminal& terminal = context.terminal();
   auto study = study_of(options);
@@ -253,6 +272,21 @@ int what_if(const Context& context, const WhatIfOptions& options) {
   ProgressLine line(terminal, study->policies.size() * study->seeds.size());
   whatif::Hooks hooks;
   hooks.progress = [&](const whatif::Progress& progress) { line.show(progress); };
+  ledger::Weeks weeks;
+  Time end;
+  PoolSpec pool;
+  if (options.review) {
+    if (study->policies.size() * study->seeds.size() > 1) {
+      return context.failed(
+          {ErrorCode::invalid_argument, "reviews one run: one policy and one seed", "--review"});
+    }
+    hooks.learn = [&](const PoolState& state, const StepResult&) {
+      weeks.note(state);
+      end = state.now;
+      return std::vector<Event>{};
+    };
+    pool = study->policies.front().pool;
+  }
   const auto outcome = whatif::run_study(*study, hooks);
   terminal.status({});
   if (!outcome) return context.failed(outcome.error());
@@ -271,6 +305,7 @@ int what_if(const Context& context, const WhatIfOptions& options) {
   } else {
     print_study(terminal, *study, *outcome);
   }
+  if (options.review) print_review(terminal, weeks, end, pool);
   return 0;
 }
 

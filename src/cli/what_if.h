@@ -45,6 +45,7 @@ struct WhatIfOptions {
   std::int32_t replicas_min = 1;
   std::int32_t replicas_max = 0;
 
+  bool review = false;  // of the last week of the last run
   bool json = false;
   bool csv = false;
   bool curves = false;

@@ -94,6 +94,12 @@ const Node* Fields::scalar(std::string_view key, Need need) {
   return nullptr;
 }
 
+bool Fields::says(std::string_view key, std::string_view text) {
+  note(key);
+  const Node* node = node_.find(key);
+  return node != nullptr && node->kind == Node::Kind::scalar && node->text == text;
+}
+
 bool Fields::refuse(std::string_view key, std::string message) {
   reading_.problems.add(line_of(key), path_of(key), std::move(message));
   return false;

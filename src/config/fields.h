@@ -98,6 +98,8 @@ class Fields {
     }
     return refuse_choice(key, node->text, names);
   }
+  // Whether the field is there as just this text; with another, it is left to be read.
+  bool says(std::string_view key, std::string_view text);
   // A list of texts, or one text.
   bool texts(std::string_view key, std::vector<std::string>& into, std::size_t max_items);
   bool words(std::string_view key, std::vector<std::string>& into, std::size_t max_items);

@@ -228,70 +228,70 @@ TEST(PoolFile, D6_FaultsOfTeamsNameLineAndField) {
             "guaranteed 1\n");
   EXPECT_EQ(refused(pool + "  - {name: a}\n  - {name: a}\n"),
             "pool.yaml:4: teams[1].name: \"a\" is the name of another team\n");
+}
 
-  TEST(PoolFile, D10_APresetGivesWhatTheFileDoesNotState) {
-    const PoolFile led = accepted("pool: {total_gpus: 64, preset: inference-led}\n");
-    EXPECT_EQ(led.spec.inference_guard_min + led.spec.elastic_buffer, 48) << "three quarters";
-    EXPECT_EQ(led.spec.inference_guard_min, 24);
-    EXPECT_EQ(led.spec.isolation, Isolation::dedicated_windows);
-    EXPECT_EQ(led.spec.scale.up_above, Ppm(600'000));
-    const PoolFile balanced = accepted("pool: {total_gpus: 64, preset: balanced}\n");
-    EXPECT_EQ(balanced.spec.inference_guard_min + balanced.spec.elastic_buffer, 32);
-    EXPECT_EQ(balanced.spec.isolation, Isolation::shares);
-    const PoolFile training = accepted("pool: {total_gpus: 64, preset: training-led}\n");
-    EXPECT_EQ(training.spec.inference_guard_min + training.spec.elastic_buffer, 16);
-    EXPECT_EQ(training.spec.isolation, Isolation::time_slices);
-    EXPECT_EQ(training.spec.derived.size(), 9u);
-    EXPECT_EQ(training.spec.derived.front().key, "pool.inference_guard_min");
-    EXPECT_EQ(training.spec.derived.front().value, "8");
-  }
+TEST(PoolFile, D10_APresetGivesWhatTheFileDoesNotState) {
+  const PoolFile led = accepted("pool: {total_gpus: 64, preset: inference-led}\n");
+  EXPECT_EQ(led.spec.inference_guard_min + led.spec.elastic_buffer, 48) << "three quarters";
+  EXPECT_EQ(led.spec.inference_guard_min, 24);
+  EXPECT_EQ(led.spec.isolation, Isolation::dedicated_windows);
+  EXPECT_EQ(led.spec.scale.up_above, Ppm(600'000));
+  const PoolFile balanced = accepted("pool: {total_gpus: 64, preset: balanced}\n");
+  EXPECT_EQ(balanced.spec.inference_guard_min + balanced.spec.elastic_buffer, 32);
+  EXPECT_EQ(balanced.spec.isolation, Isolation::shares);
+  const PoolFile training = accepted("pool: {total_gpus: 64, preset: training-led}\n");
+  EXPECT_EQ(training.spec.inference_guard_min + training.spec.elastic_buffer, 16);
+  EXPECT_EQ(training.spec.isolation, Isolation::time_slices);
+  EXPECT_EQ(training.spec.derived.size(), 9u);
+  EXPECT_EQ(training.spec.derived.front().key, "pool.inference_guard_min");
+  EXPECT_EQ(training.spec.derived.front().value, "8");
+}
 
-  TEST(PoolFile, D10_StatedKeysWinOverThePreset) {
-    const PoolFile file = accepted(
-        "pool: {total_gpus: 64, preset: balanced, inference_guard_min: 20}\n"
-        "scale: {up_above: 75%}\n"
-        "preempt: {budget_per_day: 9}\n");
-    EXPECT_EQ(file.spec.inference_guard_min, 20);
-    EXPECT_EQ(file.spec.elastic_buffer, 12) << "the rest of inference's half";
-    EXPECT_EQ(file.spec.scale.up_above, Ppm(750'000));
-    EXPECT_EQ(file.spec.preempt.budget_per_day, 9);
-    for (const DerivedValue& value : file.spec.derived) {
-      EXPECT_NE(value.key, "pool.inference_guard_min");
-      EXPECT_NE(value.key, "scale.up_above");
-    }
-    EXPECT_TRUE(accepted("pool: {total_gpus: 64}\n").spec.derived.empty());
+TEST(PoolFile, D10_StatedKeysWinOverThePreset) {
+  const PoolFile file = accepted(
+      "pool: {total_gpus: 64, preset: balanced, inference_guard_min: 20}\n"
+      "scale: {up_above: 75%}\n"
+      "preempt: {budget_per_day: 9}\n");
+  EXPECT_EQ(file.spec.inference_guard_min, 20);
+  EXPECT_EQ(file.spec.elastic_buffer, 12) << "the rest of inference's half";
+  EXPECT_EQ(file.spec.scale.up_above, Ppm(750'000));
+  EXPECT_EQ(file.spec.preempt.budget_per_day, 9);
+  for (const DerivedValue& value : file.spec.derived) {
+    EXPECT_NE(value.key, "pool.inference_guard_min");
+    EXPECT_NE(value.key, "scale.up_above");
   }
+  EXPECT_TRUE(accepted("pool: {total_gpus: 64}\n").spec.derived.empty());
+}
 
-  TEST(PoolFile, D10_APresetNeedsDevicesToDivide) {
-    EXPECT_NE(
-        refused("pool: {preset: balanced}\n").find("pool.preset: divides the devices of the pool"),
-        std::string::npos);
-    EXPECT_NE(
-        refused("pool: {total_gpus: 3, preset: balanced}\n").find("divides 4 devices at least"),
-        std::string::npos);
-    EXPECT_NE(refused("pool: {total_gpus: 8, preset: even}\n").find("pool.preset"),
-              std::string::npos);
-    const PoolFile nodes =
-        accepted("pool: {preset: balanced}\ndevices: {nodes: [{name: a, count: 8}]}\n");
-    EXPECT_EQ(nodes.spec.inference_guard_min, 2);
-  }
+TEST(PoolFile, D10_APresetNeedsDevicesToDivide) {
+  EXPECT_NE(
+      refused("pool: {preset: balanced}\n").find("pool.preset: divides the devices of the pool"),
+      std::string::npos);
+  EXPECT_NE(refused("pool: {total_gpus: 3, preset: balanced}\n").find("divides 4 devices at least"),
+            std::string::npos);
+  EXPECT_NE(refused("pool: {total_gpus: 8, preset: even}\n").find("pool.preset"),
+            std::string::npos);
+  const PoolFile nodes =
+      accepted("pool: {preset: balanced}\ndevices: {nodes: [{name: a, count: 8}]}\n");
+  EXPECT_EQ(nodes.spec.inference_guard_min, 2);
+}
 
-  TEST(PoolFile, D11_F8_StartsAndStages) {
-    const PoolFile file = accepted(
-        "pool: {total_gpus: 8, stage: physical}\n"
-        "starts: {at_once: 2, apart: 10s, loading: 90s}\n"
-        "adoption: {stabilise: 3d, most_faults: 1, least_kept: 90%}\n");
-    EXPECT_EQ(file.spec.adoption.begin, AdoptionStage::physical);
-    EXPECT_EQ(file.spec.adoption.stabilise, hours(72));
-    EXPECT_EQ(file.spec.adoption.most_faults, 1);
-    EXPECT_EQ(file.spec.adoption.least_kept, Ppm(900'000));
-    EXPECT_EQ(file.spec.starts.at_once, 2);
-    EXPECT_EQ(file.spec.starts.apart, seconds(10));
-    EXPECT_EQ(file.spec.starts.loading, seconds(90));
-    EXPECT_EQ(accepted("pool: {total_gpus: 8}\n").spec.adoption.begin, AdoptionStage::time);
-    EXPECT_NE(refused("pool: {total_gpus: 8}\nstarts: {at_once: -1}\n").find("starts.at_once"),
-              std::string::npos);
-  }
+TEST(PoolFile, D11_F8_StartsAndStages) {
+  const PoolFile file = accepted(
+      "pool: {total_gpus: 8, stage: physical}\n"
+      "starts: {at_once: 2, apart: 10s, loading: 90s}\n"
+      "adoption: {stabilise: 3d, most_faults: 1, least_kept: 90%}\n");
+  EXPECT_EQ(file.spec.adoption.begin, AdoptionStage::physical);
+  EXPECT_EQ(file.spec.adoption.stabilise, hours(72));
+  EXPECT_EQ(file.spec.adoption.most_faults, 1);
+  EXPECT_EQ(file.spec.adoption.least_kept, Ppm(900'000));
+  EXPECT_EQ(file.spec.starts.at_once, 2);
+  EXPECT_EQ(file.spec.starts.apart, seconds(10));
+  EXPECT_EQ(file.spec.starts.loading, seconds(90));
+  EXPECT_EQ(accepted("pool: {total_gpus: 8}\n").spec.adoption.begin, AdoptionStage::time);
+  EXPECT_NE(refused("pool: {total_gpus: 8}\nstarts: {at_once: -1}\n").find("starts.at_once"),
+            std::string::npos);
+}
 
 }  // namespace
 }  // namespace neap::config

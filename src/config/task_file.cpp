@@ -5,6 +5,7 @@
 
 #include "config/document.h"
 #include "config/scale.h"
+#include "core/rules/profile.h"
 
 namespace neap::config {
 
@@ -107,7 +108,15 @@ class TaskReader {
     fields.word("tier", spec.tier);
     fields.text("baseline", spec.baseline);
     spec.owner = submitter_.owner;
+    fields.word("profile", spec.profile);
+    if (spec.profile.empty()) spec.profile = usual_profile(spec.name);
+    read_split(fields.section("memory"), spec.split);
     read_request(fields, spec.request);
+    // Of a whole device, what it will hold of it.
+    const Request& request = spec.request;
+    if (!out_.auto_gpus && request.share == whole_device && request.memory == MiB(0)) {
+      spec.request.memory = MiB((spec.split.sum().value + request.count - 1) / request.count);
+    }
     read_process(fields);
     out_.launch.cpu_milli = spec.request.cpu_milli;
     out_.launch.host_memory = spec.request.host_memory;
@@ -122,7 +131,8 @@ class TaskReader {
     if (fields.present() && !fields.has("gpus") && !fields.has("gpu")) {
       fields.missing("gpus", "a number of whole devices, or `gpu: {memory: 16GiB, compute: 60%}`");
     }
-    fields.whole("gpus", request.count, {1, request_devices_max});
+    out_.auto_gpus = fields.says("gpus", "auto");
+    if (!out_.auto_gpus) fields.whole("gpus", request.count, {1, request_devices_max});
     Fields gpu = fields.section("gpu");
     gpu.whole("count", request.count, {1, request_devices_max});
     gpu.memory("memory", request.memory);
@@ -136,6 +146,15 @@ class TaskReader {
     fields.parsed("cpu", request.cpu_milli, parse_cpu_milli);
     fields.memory("host_memory", request.host_memory);
     read_nearness(fields.section("placement"), request.near);
+  }
+
+  // All devices of one task together.
+  static void read_split(Fields fields, MemorySplit& split) {
+    fields.memory("weights", split.weights);
+    fields.memory("kv_cache", split.kv_cache);
+    fields.memory("activations", split.activations);
+    fields.memory("framework", split.framework);
+    fields.close();
   }
 
   static void read_nearness(Fields fields, Nearness& near) {
@@ -353,6 +372,23 @@ const std::string& TaskFile::name() const {
 
 const Request& TaskFile::request() const {
   return std::visit([](const auto& one) -> const Request& { return one.request; }, spec);
+}
+
+std::uint8_t TaskFile::open_fields() const {
+  const std::pair<Learned, const char*> fields[] = {
+      {Learned::work, "work"},
+      {Learned::save, "checkpoint.save_time"},
+      {Learned::stall, "checkpoint.stall_time"},
+      {Learned::restore, "checkpoint.restore_time"},
+  };
+  std::uint8_t open = 0;
+  for (const auto& [field, key] : fields) {
+    if (!lines.contains(key)) open |= learned_bit(field);
+  }
+  const bool sized = auto_gpus || lines.contains("memory") || lines.contains("gpu.memory");
+  if (!sized) open |= learned_bit(Learned::memory);
+  if (auto_gpus) open |= learned_bit(Learned::count);
+  return open;
 }
 
 int TaskFile::line_of(std::string_view field) const {

@@ -29,8 +29,11 @@ struct TaskFile {
   Launch launch;
   // What the tier must be for; empty when the file gives a tier alone.
   std::optional<Purpose> purpose;
+  bool auto_gpus = false;            // `gpus: auto`: as many as the memory of its model needs
   std::map<std::string, int> lines;  // of each field given, by its path under task or service
 
+  // What the file leaves open and the profile of its type may give: a set of Learned.
+  [[nodiscard]] std::uint8_t open_fields() const;
   [[nodiscard]] bool is_service() const { return std::holds_alternative<ServiceSpec>(spec); }
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const Request& request() const;

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/model/check.h"
 #include "core/rules/adoption.h"
+#include "core/rules/profile.h"
 #include "core/rules/signals.h"
 #include "core/rules/starts.h"
 #include "core/rules/tide.h"
@@ -127,6 +128,7 @@ class EventApplier {
     NEAP_CHECK(tier.has_value());
     const TaskState& task = add_task(state_, e.spec, *tier);
     index_.agenda.admit.insert(task.id);
+    note_submission(state_, e.spec);
   }
 
   void operator()(const TaskCancelRequested& e) {
@@ -140,7 +142,10 @@ class EventApplier {
     index_.agenda.attention.insert(task.id);
   }
 
-  void operator()(const ServiceSubmitted& e) { add_service(state_, e.spec); }
+  void operator()(const ServiceSubmitted& e) {
+    add_service(state_, e.spec);
+    note_submission(state_, e.spec, *find_tier(state_.spec, e.spec.tier));
+  }
 
   void operator()(const ServiceRemoveRequested& e) {
     const ServiceId id = *find_live_service(state_, e.name);
@@ -234,6 +239,7 @@ class EventApplier {
       const Micros since_placed = state_.now - e.busy - task.placed_at;
       if (since_placed.value > 0 && task.seen_restore.value == 0) {
         task.seen_restore = since_placed;
+        observe(state_, task, Observation::restore, since_placed.value);
         touch_nodes(task);
       }
     }
@@ -246,6 +252,9 @@ class EventApplier {
   void operator()(const MemoryObserved& e) {
     TaskState& task = *find_by_allocation(state_, e.allocation);
     note_memory(state_, task, e.peak);
+    // A replica lives long: what it grew to is not kept back until its end.
+    const bool grows = task.service.valid() && e.peak > task.seen_memory;
+    if (grows) observe(state_, task, Observation::memory, e.peak.value);
     task.seen_memory = std::max(task.seen_memory, e.peak);
   }
 
@@ -312,6 +321,7 @@ class EventApplier {
       task.captured = state_.now;  // with signals alone, exit 75 is the word that it is saved
     }
     note_end(state_, task, ending_of(e, task));
+    observe_end(state_, task);
     keep_progress(task, yielded);
     if (task.service.valid()) {
       end_replica(task, e);

@@ -32,6 +32,7 @@ void Books::note(const PoolState& state, const Record& record) {
     preemptions_.note(state, record.time, decision);
     checkpoints_.note(state, decision);
   }
+  weeks_.note(state);
   // Forgotten tasks leave the books too; looked at now and then, not at each record.
   if (record.sequence % 4096 == 0) {
     const auto forgotten = [&](TaskId id) { return state.tasks.find(id) == nullptr; };
@@ -99,6 +100,7 @@ void Books::encode(Encoder& out) const {
   }
   preemptions_.encode(out);
   checkpoints_.encode(out);
+  weeks_.encode(out);
 }
 
 void Books::encode_balances(Encoder& out) const { out.put(ledger_.save()); }
@@ -129,6 +131,9 @@ Result<void> Books::decode(Decoder& in) {
   }
   preemptions_.decode(in);
   checkpoints_.decode(in);
+  if (!weeks_.decode(in)) {
+    return fail(ErrorCode::invalid_argument, "the weeks of this snapshot are cut short or altered");
+  }
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "ledger/checkpoints.h"
 #include "ledger/ledger.h"
 #include "ledger/preemptions.h"
+#include "ledger/weeks.h"
 
 namespace neap::daemon {
 
@@ -49,6 +50,7 @@ class Books {
   [[nodiscard]] const ledger::Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const ledger::PreemptionBook& preemptions() const { return preemptions_; }
   [[nodiscard]] const ledger::CheckpointBook& checkpoints() const { return checkpoints_; }
+  [[nodiscard]] const ledger::Weeks& weeks() const { return weeks_; }
 
   void encode(Encoder& out) const;
   [[nodiscard]] Result<void> decode(Decoder& in);
@@ -63,6 +65,7 @@ class Books {
   ledger::Ledger ledger_;
   ledger::PreemptionBook preemptions_;
   ledger::CheckpointBook checkpoints_;
+  ledger::Weeks weeks_;
 };
 
 NEAP_FIELDS(TrailStep, sequence, time, phase, place, reason)

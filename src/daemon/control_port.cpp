@@ -9,7 +9,10 @@
 #include "config/task_file.h"
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
+#include "core/rules/adoption.h"
+#include "daemon/adoption_views.h"
 #include "daemon/control_calls.h"
+#include "daemon/fit_profile.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
 #include "daemon/report_views.h"
@@ -119,6 +122,7 @@ Result<api::Subject> ControlPort::submit(const api::Caller& /*caller*/, config::
         if (auto fits = config::fit_to_pool(state.spec, *copy); !fits) {
           return tl::unexpected(fits.error());
         }
+        if (auto fits = fit_to_profile(state, *copy); !fits) return tl::unexpected(fits.error());
         if (auto assigned = service_ports_.assign(state, *copy); !assigned) {
           return tl::unexpected(assigned.error());
         }
@@ -209,6 +213,36 @@ Result<void> ControlPort::resume(const api::Caller& caller) {
   if (!paused) return tl::unexpected(paused.error());
   if (!*paused) return {};
   return tell(ResumeRequested{caller.user}).map([](const auto&) {});
+}
+
+Result<void> ControlPort::change_stage(const api::Caller& caller, const api::StageChange& change) {
+  for (const AdoptionStage to :
+       {AdoptionStage::physical, AdoptionStage::memory, AdoptionStage::time}) {
+    if (name_of(to) != change.to) continue;
+    return tell(AdoptionChangeRequested{to, caller.user, change.why, change.forced})
+        .map([](const auto&) {});
+  }
+  return fail(ErrorCode::invalid_argument, "expected physical, memory or time", "to");
+}
+
+Result<api::PoolDetail> ControlPort::pool() {
+  return ask<api::PoolDetail>([this](const PoolState& state, const Books&) {
+    return Result<api::PoolDetail>(view_pool(state, clock_(), context_));
+  });
+}
+
+Result<api::ReviewReport> ControlPort::review(std::int64_t from_us) {
+  return ask<api::ReviewReport>([this, from_us](const PoolState& state, const Books& books) {
+    const Micros week = hours(7 * 24);
+    const Time from = from_us == api::unknown ? state.now - week : Time(from_us);
+    return Result<api::ReviewReport>(view_review(state, books, from, context_));
+  });
+}
+
+Result<api::ProfileListing> ControlPort::profiles() {
+  return ask<api::ProfileListing>([this](const PoolState& state, const Books&) {
+    return Result<api::ProfileListing>(view_profiles(state, context_));
+  });
 }
 
 Result<api::PoolStatus> ControlPort::status() {

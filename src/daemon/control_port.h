@@ -44,7 +44,11 @@ class ControlPort final : public api::Control {
                              api::Scale scale) override;
   Result<void> pause(const api::Caller& caller, std::string_view reason) override;
   Result<void> resume(const api::Caller& caller) override;
+  Result<void> change_stage(const api::Caller& caller, const api::StageChange& change) override;
   Result<api::PoolStatus> status() override;
+  Result<api::PoolDetail> pool() override;
+  Result<api::ProfileListing> profiles() override;
+  Result<api::ReviewReport> review(std::int64_t from_us) override;
   Result<api::TaskListing> list_tasks() override;
   Result<api::ServiceListing> list_services() override;
   Result<api::DeviceListing> list_devices() override;

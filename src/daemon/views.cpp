@@ -4,8 +4,10 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/admit.h"
+#include "core/rules/adoption.h"
 #include "core/rules/explain.h"
 #include "core/rules/keep_room.h"
+#include "core/rules/profile.h"
 #include "core/rules/tide.h"
 #include "core/what_if.h"
 #include "daemon/narrate.h"
@@ -77,6 +79,23 @@ std::string contract_text(const ContractSpec& contract) {
   return text.empty() ? "none" : text;
 }
 
+// What the file left open and the profile of its type gave.
+std::string learned_text(std::uint8_t learned) {
+  constexpr std::pair<Learned, const char*> names[] = {
+      {Learned::work, "work"},
+      {Learned::save, "checkpoint.save_time"},
+      {Learned::stall, "checkpoint.stall_time"},
+      {Learned::restore, "checkpoint.restore_time"},
+      {Learned::memory, "memory"},
+      {Learned::count, "gpus"},
+  };
+  std::string text;
+  for (const auto& [field, name] : names) {
+    if ((learned & learned_bit(field)) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+  }
+  return text;
+}
+
 std::vector<api::Attribute> declared(const TaskState& task) {
   const TaskSpec& spec = task.spec;
   std::vector<api::Attribute> out;
@@ -105,6 +124,11 @@ std::vector<api::Attribute> declared(const TaskState& task) {
             task.checkpoint_path + " (step " + std::to_string(task.durable_step) + ")");
   }
   declare(out, "lendable", task.releasable ? "true" : "false");
+  declare(out, "profile", spec.profile);
+  declare(out, "profile.gave", learned_text(spec.learned));
+  if (task.seen_memory.value > 0) {
+    declare(out, "memory.seen", std::to_string(task.seen_memory.value) + "MiB");
+  }
   return out;
 }
 
@@ -159,6 +183,11 @@ api::PoolStatus view_status(const PoolState& state, const ViewContext& context) 
     out.tasks_waiting += task.phase == Phase::waiting ? 1 : 0;
     out.tasks_running += holds_devices(task.phase) ? 1 : 0;
   });
+  out.stage = std::string(name_of(state.adoption.stage));
+  if (state.spec.preset != Preset::none) {
+    out.preset = std::string(name_of(state.spec.preset));
+    out.isolation = std::string(name_of(state.spec.isolation));
+  }
   for (const auto& [name, detail] : state.conditions) out.conditions.push_back({name, detail});
   return out;
 }
@@ -262,6 +291,8 @@ api::TaskDetail view_task_detail(const PoolState& state, const Books& books, con
   out.row = view_task(state, task);
   out.declared = declared(task);
   out.measured = view_checkpoints(state, task, books.checkpoints().of(task.id));
+  declare(out.declared, "profile.warning",
+          memory_warning(state, profile_key(task.spec.team, task.spec.profile), task.spec.request));
   for (TrailStep& step : books.trail_of(task.id)) {
     out.trail.push_back({step.sequence, step.time.us, std::string(name_of(step.phase)),
                          std::move(step.place), std::move(step.reason)});

@@ -69,7 +69,7 @@ void FakeControl::note(const std::string& text, const Caller& caller) {
   asked_.push_back(text + " by " + caller.user);
 }
 
-PoolStatus FakeControl::pool() const {
+PoolStatus FakeControl::header() const {
   PoolStatus pool;
   pool.version = "0.1.0";
   pool.device_source = "simulated";
@@ -202,21 +202,73 @@ Result<void> FakeControl::resume(const Caller& caller) {
   return {};
 }
 
+Result<void> FakeControl::change_stage(const Caller& caller, const StageChange& change) {
+  const std::lock_guard lock(mutex_);
+  if (change.to == "time" && !change.forced) {
+    return fail(ErrorCode::conflict, "the check of stage memory is not passed: drill");
+  }
+  note("stage " + change.to + (change.forced ? " forced" : ""), caller);
+  return {};
+}
+
+Result<PoolDetail> FakeControl::pool() {
+  const std::lock_guard lock(mutex_);
+  PoolDetail detail;
+  detail.pool = header();
+  detail.pool.stage = "memory";
+  detail.pool.preset = "balanced";
+  detail.pool.isolation = "shares";
+  detail.next_stage = "time";
+  detail.stage_since_us = 1'000'000;
+  detail.gates = {{"stabilised", true, "200 h 0 min, at least 168 h 0 min"},
+                  {"drill", false, "no drill has been run in this stage"}};
+  detail.seen = {{"starts", "12"}};
+  detail.changes = {{1'000'000, "physical", "memory", true, "ops", "in a hurry", "faults: 1"}};
+  detail.derived = {{"pool.elastic_buffer", "16"}};
+  return detail;
+}
+
+Result<ReviewReport> FakeControl::review(std::int64_t from_us) {
+  const std::lock_guard lock(mutex_);
+  ReviewReport report;
+  report.pool = header();
+  report.from_us = from_us;
+  report.to_us = from_us + 7 * 86'400'000'000;
+  report.verdict = "more-for-training";
+  report.why = "training waited while the guard was free";
+  report.guard_next = 6;
+  report.buffer_next = 5;
+  report.evidence = {"guard 16, free for 60.0 % of its time; buffer 16"};
+  report.figures = {{"short_minutes", "0"}};
+  return report;
+}
+
+Result<ProfileListing> FakeControl::profiles() {
+  const std::lock_guard lock(mutex_);
+  ProfileRow row;
+  row.name = "vision/resnet";
+  row.kind = "batch";
+  row.declared_mib = 8'192;
+  row.memory_mib = {5, 9'000, 9'216};
+  row.work_us = {5, 3'600'000'000, 4'000'000'000};
+  return ProfileListing{header(), {row}};
+}
+
 Result<PoolStatus> FakeControl::status() {
   const std::lock_guard lock(mutex_);
-  return pool();
+  return header();
 }
 
 Result<TaskListing> FakeControl::list_tasks() {
   const std::lock_guard lock(mutex_);
-  TaskListing listing{pool(), {}};
+  TaskListing listing{header(), {}};
   for (const Task& one : tasks_) listing.tasks.push_back(one.row);
   return listing;
 }
 
 Result<ServiceListing> FakeControl::list_services() {
   const std::lock_guard lock(mutex_);
-  return ServiceListing{pool(), services_};
+  return ServiceListing{header(), services_};
 }
 
 Result<DeviceListing> FakeControl::list_devices() {
@@ -230,14 +282,14 @@ Result<DeviceListing> FakeControl::list_devices() {
   device.state = "usable";
   device.memory_mib = 81920;
   device.holders = {{tasks_[0].row.subject, 600, 16384}, {tasks_[1].row.subject, 300, 8192}};
-  return DeviceListing{pool(), {device}};
+  return DeviceListing{header(), {device}};
 }
 
 Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const Task* found = task(id);
   if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
-  TaskDetail detail{pool(), found->row, {{"gpus", "2"}}, {}};
+  TaskDetail detail{header(), found->row, {{"gpus", "2"}}, {}};
   detail.trail.push_back({1, 1'000'000, "waiting", "", "submitted"});
   detail.trail.push_back({2, 2'000'000, "running", "n1: SIM-n1-0", "two devices were free"});
   return detail;
@@ -245,7 +297,7 @@ Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
 
 Result<ServiceDetail> FakeControl::describe_service(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  return ServiceDetail{pool(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {}};
+  return ServiceDetail{header(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {}};
 }
 
 Result<WhyReport> FakeControl::why(std::uint64_t id) {
@@ -253,7 +305,7 @@ Result<WhyReport> FakeControl::why(std::uint64_t id) {
   const Task* found = task(id);
   if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
   WhyReport report;
-  report.pool = pool();
+  report.pool = header();
   report.row = found->row;
   report.code = "whole_devices";
   report.reason = "too few wholly free devices";
@@ -280,7 +332,7 @@ Result<TeamListing> FakeControl::list_teams() {
 Result<ForecastReport> FakeControl::forecast() {
   const std::lock_guard lock(mutex_);
   ForecastReport report;
-  report.pool = pool();
+  report.pool = header();
   report.made_us = report.pool.now_us - 12'000'000;
   report.age_us = 12'000'000;
   report.draws = 50;
@@ -344,7 +396,7 @@ Result<DrillReport> FakeControl::drill() {
 Result<UsageReport> FakeControl::usage() {
   const std::lock_guard lock(mutex_);
   UsageReport report;
-  report.pool = pool();
+  report.pool = header();
   report.provisioned = "100";
   report.categories = {{"useful", "60"}, {"idle", "40"}};
   report.effective_utilisation_ppm = 600'000;

@@ -31,7 +31,11 @@ class FakeControl final : public Control {
   Result<void> scale_service(const Caller& caller, std::uint64_t id, Scale scale) override;
   Result<void> pause(const Caller& caller, std::string_view reason) override;
   Result<void> resume(const Caller& caller) override;
+  Result<void> change_stage(const Caller& caller, const StageChange& change) override;
   Result<PoolStatus> status() override;
+  Result<PoolDetail> pool() override;
+  Result<ProfileListing> profiles() override;
+  Result<ReviewReport> review(std::int64_t from_us) override;
   Result<TaskListing> list_tasks() override;
   Result<ServiceListing> list_services() override;
   Result<DeviceListing> list_devices() override;
@@ -66,7 +70,7 @@ class FakeControl final : public Control {
   };
   Task* task(std::uint64_t id);
   void note(const std::string& text, const Caller& caller);
-  [[nodiscard]] PoolStatus pool() const;
+  [[nodiscard]] PoolStatus header() const;
 
   mutable std::mutex mutex_;
   std::vector<Task> tasks_;

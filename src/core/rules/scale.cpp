@@ -136,6 +136,7 @@ TaskSpec replica_spec(const ServiceState& service) {
   spec.launch = service.spec.launch;
   spec.baseline = service.spec.baseline;
   spec.artifacts = service.spec.artifacts;
+  spec.profile = service.spec.profile;
   return spec;
 }
 
