@@ -104,21 +104,7 @@ class EventApplier {
   }
 
   void operator()(const ForeignMemoryChanged& e) {
-    const DeviceId id = device_at(e.node, e.index);
-    DeviceState& device = state_.devices[id.value];
-    device.foreign = e.used;
-    for (const auto& [task, plan] : state_.plans) index_.agenda.plans.insert(task);
-    const bool low =
-        e.used.value * all_ppm.value < device.memory.value * state_.spec.prefilter.back_below.value;
-    if (!device.excluded || !low) {
-      device.foreign_low_since = Time::never();
-      set_timer(state_, TimerKind::device, id.value, Time::never());
-    } else if (device.foreign_low_since == Time::never()) {
-      device.foreign_low_since = state_.now;
-      set_timer(state_, TimerKind::device, id.value, state_.now + state_.spec.prefilter.back_after);
-    }
-    index_.agenda.devices.insert(id);
-    refresh_device(state_, id);
+    note_foreign_memory(state_, device_at(e.node, e.index), e.used);
   }
 
   // ---- people --------------------------------------------------------------------------------
@@ -250,12 +236,7 @@ class EventApplier {
   void operator()(const RequestsServed&) {}
 
   void operator()(const MemoryObserved& e) {
-    TaskState& task = *find_by_allocation(state_, e.allocation);
-    note_memory(state_, task, e.peak);
-    // A replica lives long: what it grew to is not kept back until its end.
-    const bool grows = task.service.valid() && e.peak > task.seen_memory;
-    if (grows) observe(state_, task, Observation::memory, e.peak.value);
-    task.seen_memory = std::max(task.seen_memory, e.peak);
+    observe_memory(state_, *find_by_allocation(state_, e.allocation), e.peak);
   }
 
   void operator()(const CheckpointDurable& e) {
@@ -439,12 +420,6 @@ class EventApplier {
     } else {
       restart_or_fail(state_, task, exit_text(e));
     }
-  }
-
-  static std::string exit_text(const TaskExited& e) {
-    std::string text = e.signal != 0 ? "ended by signal " + std::to_string(e.signal)
-                                     : "exited with " + std::to_string(e.code);
-    return e.detail.empty() ? text : text + ": " + e.detail;
   }
 
   // Whether this allocation saved anything; a task that reports nothing gets the benefit of the

@@ -94,4 +94,21 @@ NodeId add_node(PoolState& state, const NodeSpec& spec) {
   return id;
 }
 
+void note_foreign_memory(PoolState& state, DeviceId id, MiB used) {
+  DeviceState& device = state.devices[id.value];
+  device.foreign = used;
+  for (const auto& [task, plan] : state.plans) state.index->agenda.plans.insert(task);
+  const bool low =
+      used.value * all_ppm.value < device.memory.value * state.spec.prefilter.back_below.value;
+  if (!device.excluded || !low) {
+    device.foreign_low_since = Time::never();
+    set_timer(state, TimerKind::device, id.value, Time::never());
+  } else if (device.foreign_low_since == Time::never()) {
+    device.foreign_low_since = state.now;
+    set_timer(state, TimerKind::device, id.value, state.now + state.spec.prefilter.back_after);
+  }
+  state.index->agenda.devices.insert(id);
+  refresh_device(state, id);
+}
+
 }  // namespace neap

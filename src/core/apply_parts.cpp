@@ -196,6 +196,12 @@ void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string 
   change_phase(state, task, phase);
 }
 
+std::string exit_text(const TaskExited& e) {
+  std::string text = e.signal != 0 ? "ended by signal " + std::to_string(e.signal)
+                                   : "exited with " + std::to_string(e.code);
+  return e.detail.empty() ? text : text + ": " + e.detail;
+}
+
 void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail) {
   ++task.restarts;
   if (task.service.valid() || task.restarts > state.spec.max_restarts) {

@@ -32,6 +32,8 @@ void refresh_claims_of(PoolState& state, const std::set<TaskId>& plans, std::int
 void refresh_devices_of(PoolState& state, const std::set<TaskId>& plans);
 // A node of a name that is not known yet, with its devices.
 NodeId add_node(PoolState& state, const NodeSpec& spec);
+// Processes outside the pool hold so much of a device (A2).
+void note_foreign_memory(PoolState& state, DeviceId id, MiB used);
 // A new task of this spec, in phase waiting.
 // The virtual deadline (POLICIES 4): each preemption buys some of the wait. Only while it is not in
 // the queue, which is ordered by it.
@@ -41,6 +43,8 @@ TaskState& add_task(PoolState& state, TaskSpec spec, TierId tier);
 void note_arrival(PoolState& state, const Request& request);
 // The pool has other teams than before: who waits does so as a task of its team.
 void adopt_teams(PoolState& state);
+// How it ended, for people.
+[[nodiscard]] std::string exit_text(const TaskExited& e);
 // A failed start or crash: waits out a growing pause, or fails for good.
 void restart_or_fail(PoolState& state, TaskState& task, const std::string& detail);
 // Whether a drill of this service may begin.

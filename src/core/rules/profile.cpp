@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/check.h"
+#include "core/rules/adoption.h"
 #include "core/rules/place.h"
 
 namespace neap {
@@ -204,6 +205,14 @@ void observe(PoolState& state, const TaskState& task, Observation what, std::int
   ++observed.count;
   observed.last.push_back(value);
   if (observed.last.size() > observations_kept) observed.last.erase(observed.last.begin());
+}
+
+void observe_memory(PoolState& state, TaskState& task, MiB peak) {
+  note_memory(state, task, peak);
+  // A replica lives long: what it grew to is not kept back until its end.
+  const bool grows = task.service.valid() && peak > task.seen_memory;
+  if (grows) observe(state, task, Observation::memory, peak.value);
+  task.seen_memory = std::max(task.seen_memory, peak);
 }
 
 void observe_end(PoolState& state, const TaskState& task) {

@@ -52,6 +52,8 @@ void note_submission(PoolState& state, const TaskSpec& spec);
 void note_submission(PoolState& state, const ServiceSpec& spec, TierId tier);
 enum class Observation : std::uint8_t { memory, work, save, stall, restore };
 void observe(PoolState& state, const TaskState& task, Observation what, std::int64_t value);
+// The highest use of one of its devices so far.
+void observe_memory(PoolState& state, TaskState& task, MiB peak);
 // At the end of an allocation, before its progress is booked.
 void observe_end(PoolState& state, const TaskState& task);
 
