@@ -113,6 +113,8 @@ class CommandLine {
     app->add_option("file", init_options->file, "Where to")->capture_default_str();
     app->add_option("--gpus", init_options->gpus, "Simulate this many devices")
         ->check(CLI::Range(1, 64));
+    app->add_option("--preset", init_options->preset, "Ratio of inference to training")
+        ->check(CLI::IsMember({"inference-led", "balanced", "training-led"}));
 
     std::shared_ptr<Listing> doctor_options;
     app = verb("doctor", "Check what the machine offers, with a remedy each", doctor_options,

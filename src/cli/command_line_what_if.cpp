@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "simulate/run/generated.h"
-#include "simulate/run/workload.h"
+#include "simulate/run/source.h"
 
 namespace neap::cli {
 

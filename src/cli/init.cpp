@@ -13,6 +13,7 @@ namespace neap::cli {
 namespace {
 
 constexpr std::int32_t simulated_count = 4;
+constexpr std::int32_t preset_devices_min = 4;
 
 std::int32_t driver_devices() {
   std::error_code error;
@@ -24,30 +25,38 @@ std::int32_t driver_devices() {
   return count;
 }
 
-std::string pool_text(std::int32_t count, bool simulated) {
-  const std::string total = std::to_string(count);
+std::string sizes_text(std::int32_t count, const std::string& preset) {
+  if (!preset.empty()) {
+    return "  # The ratio of inference to training; gives guard, buffer, scaling and preemption:\n"
+           "  preset: " +
+           preset + "\n";
+  }
   const std::string guard = std::to_string(count >= 4 ? count / 4 : 0);
   const std::string buffer = std::to_string(count >= 4 ? 1 : 0);
+  return "  # Devices that training never takes:\n"
+         "  inference_guard_min: " +
+         guard +
+         "\n"
+         "  # Devices beside the guard, lent to tasks that can yield in time:\n"
+         "  elastic_buffer: " +
+         buffer + "\n";
+}
+
+enum class Found : std::uint8_t { devices, none };
+
+std::string pool_text(std::int32_t count, Found found, const std::string& preset) {
+  const std::string total = std::to_string(count);
   std::string text =
       "# The pool: what it has and how it shares. All keys: docs/operators/configuration.md\n"
       "pool:\n"
       "  total_gpus: " +
-      total +
-      "\n"
-      "  # Devices that training never takes:\n"
-      "  inference_guard_min: " +
-      guard +
-      "\n"
-      "  # Devices beside the guard, lent to tasks that can yield in time:\n"
-      "  elastic_buffer: " +
-      buffer +
-      "\n"
+      total + "\n" + sizes_text(count, preset) +
       "\n"
       "preempt:\n"
       "  enabled: true\n"
       "  # Tasks yield where they have just saved a checkpoint, and only there:\n"
-      "  only_at_checkpoint: true\n"
-      "  checkpoint_interval_min: 10\n"
+      "  only_at_checkpoint: true\n" +
+      (preset.empty() ? "  checkpoint_interval_min: 10\n" : "") +
       "\n"
       "# Heavier tiers go first. The kind says what a tier is for.\n"
       "priority_tiers:\n"
@@ -55,7 +64,7 @@ std::string pool_text(std::int32_t count, bool simulated) {
       "  - {name: interactive, weight: 80, kind: interactive}\n"
       "  - {name: batch, weight: 40, kind: batch}\n"
       "\n";
-  if (simulated) {
+  if (found == Found::none) {
     text +=
         "# No GPU was found: the devices are pretended, the processes on them are real.\n"
         "devices:\n"
@@ -78,7 +87,13 @@ std::string pool_text(std::int32_t count, bool simulated) {
 int init(const Context& context, const InitOptions& options) {
   const std::int32_t found = options.gpus > 0 ? 0 : driver_devices();
   const std::int32_t count = options.gpus > 0 ? options.gpus : found > 0 ? found : simulated_count;
-  const std::string text = pool_text(count, found == 0);
+  if (!options.preset.empty() && count < preset_devices_min) {
+    return context.failed({ErrorCode::invalid_argument,
+                           "divides 4 devices at least; there are " + std::to_string(count),
+                           "--preset"});
+  }
+  const std::string text =
+      pool_text(count, found == 0 ? Found::none : Found::devices, options.preset);
   // O_EXCL: a file that is there is somebody's.
   const int fd = ::open(options.file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) {

@@ -7,7 +7,7 @@ namespace neap::cli {
 
 namespace {
 
-std::string memory_text(std::int64_t mib) { return mib <= 0 ? "" : std::to_string(mib) + " MiB"; }
+std::string mib_text(std::int64_t mib) { return mib <= 0 ? "" : memory_text(mib); }
 
 std::string length_of(const Value& observed) {
   const std::int64_t us = observed.number_at("p90", -1);
@@ -40,9 +40,9 @@ int profiles(const Context& context, const Listing& options) {
     table.add({{harmless(row.text_at("name"))},
                {row.text_at("kind")},
                {count_text(row)},
-               {memory_text(row.number_at("declared_mib"))},
-               {memory_text(row.number_at("weights_mib"))},
-               {memory_text(row.at("memory_mib").number_at("most", 0))},
+               {mib_text(row.number_at("declared_mib"))},
+               {mib_text(row.number_at("weights_mib"))},
+               {mib_text(row.at("memory_mib").number_at("most", 0))},
                {length_of(row.at("work_us"))},
                {length_of(row.at("save_us"))},
                {length_of(row.at("stall_us"))},

@@ -16,6 +16,7 @@ struct Listing {
 struct InitOptions {
   std::string file = "pool.yaml";
   std::int32_t gpus = 0;  // simulated devices; 0: what the machine has, else 4
+  std::string preset;     // of the ratio; empty: guard and buffer are written as numbers
 };
 int init(const Context& context, const InitOptions& options);
 

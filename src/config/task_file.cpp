@@ -424,18 +424,6 @@ TaskFile read_stage_work(Fields& stage, const Node& node, const Submitter& submi
 
 namespace {
 
-std::string_view name_of(Purpose purpose) {
-  switch (purpose) {
-    case Purpose::inference:
-      return "inference";
-    case Purpose::interactive:
-      return "interactive";
-    case Purpose::batch:
-      return "batch";
-  }
-  return "";
-}
-
 tl::unexpected<Error> misfit(std::string_view field, std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message), std::string(field));
 }

@@ -1,5 +1,6 @@
 // Roles of devices: training leaves the guard, and what the stage of adoption no longer gives it.
 #include <algorithm>
+#include <set>
 
 #include "core/decider.h"
 #include "core/rules/adoption.h"
@@ -50,11 +51,12 @@ void Decider::clear_guard() {
 void Decider::clear_adoption() {
   if (state_.adoption.stage == AdoptionStage::time) return;
   const PreemptSpec& preempt = state_.spec.preempt;
-  std::vector<TaskId> out;
-  for (const auto& [allocation, id] : state_.index->allocations) {
-    if (is_out_of_stage(state_, state_.tasks.at(id))) out.push_back(id);
+  std::set<TaskId> out;
+  for (const DeviceState& device : state_.devices) {
+    for (const Tenant& tenant : device.tenants) {
+      if (is_out_of_stage(state_, state_.tasks.at(tenant.task))) out.insert(tenant.task);
+    }
   }
-  std::sort(out.begin(), out.end());
   for (const TaskId id : out) {
     const TaskState& task = state_.tasks.at(id);
     if (task.phase != Phase::running) continue;

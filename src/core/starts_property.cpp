@@ -59,13 +59,11 @@ class StaggeredPool {
 
   void drain() {
     for (int round = 0; round < 400 && fault_text_.empty(); ++round) {
+      if (held_back().empty()) return;
       for (int i = 0; i < 8; ++i) report();
       wait(minutes(2));
     }
-    std::string stuck;
-    script_.state.tasks.for_each([&](const TaskState& t) {
-      if (t.phase == Phase::waiting && wait_code(t) == WaitCode::starts) stuck = t.spec.name;
-    });
+    const std::string stuck = held_back();
     if (!stuck.empty()) fault_text_ = stuck + " waits for a start for ever";
   }
 
@@ -73,6 +71,14 @@ class StaggeredPool {
   [[nodiscard]] int held() const { return held_; }
 
  private:
+  // One that would fit and may not start yet.
+  [[nodiscard]] std::string held_back() const {
+    std::string name;
+    script_.state.tasks.for_each([&](const TaskState& t) {
+      if (t.phase == Phase::waiting && wait_code(t) == WaitCode::starts) name = t.spec.name;
+    });
+    return name;
+  }
   [[nodiscard]] WaitCode wait_code(const TaskState& t) const {
     return t.shape.valid() ? script_.state.wait_codes[t.shape.value] : WaitCode::none;
   }

@@ -22,6 +22,7 @@
 #include "config/text.h"
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
+#include "core/rules/adoption.h"
 #include "daemon/control_port.h"
 #include "daemon/crash_points.h"
 #include "daemon/forward_clock.h"
@@ -342,6 +343,17 @@ class Daemon {
     checks.push_back({"proxy", trouble.empty() ? "ok" : "failed",
                       trouble.empty() ? "HAProxy answers or is not needed yet" : trouble,
                       trouble.empty() ? "" : "see the log; install the package haproxy"});
+    if (file.spec.preset != Preset::none) {
+      std::string gave;
+      for (const DerivedValue& value : file.spec.derived) {
+        gave += (gave.empty() ? "" : ", ") + value.key + ": " + value.value;
+      }
+      checks.push_back({"preset", "ok",
+                        std::string(name_of(file.spec.preset)) + ", by " +
+                            std::string(name_of(file.spec.isolation)) + ": " +
+                            (gave.empty() ? "all is stated in the file" : gave),
+                        ""});
+    }
     const bool owner_only = ::geteuid() != 0;
     checks.push_back({"submitters", owner_only ? "warning" : "ok",
                       owner_only ? "the daemon is not root: it runs tasks of its own user alone"

@@ -152,6 +152,65 @@ TEST_F(Verbs, G4_PauseIsSaidEverywhere) {
   EXPECT_FALSE(has(neap({"ps"}).out, "PAUSED"));
 }
 
+// F8: what the stage has shown, and the two ways out of it.
+TEST_F(Verbs, F8_StagesAreShownCheckedAndChanged) {
+  const std::string shown = neap({"stage", "show"}).out;
+  EXPECT_TRUE(has(shown, "stage memory since ")) << shown;
+  EXPECT_TRUE(has(shown, "measured in it: starts 12")) << shown;
+  EXPECT_TRUE(has(shown, "before stage time:")) << shown;
+  EXPECT_TRUE(has(shown, "no drill has been run in this stage")) << shown;
+  EXPECT_TRUE(has(shown, "forced, missing faults: 1: in a hurry")) << shown;
+  EXPECT_TRUE(has(shown, "stage memory; balanced (shares)")) << shown;
+  EXPECT_TRUE(has(shown, "from preset balanced: pool.elastic_buffer: 16")) << shown;
+  EXPECT_EQ(neap({"stage", "check"}).code, 1) << "something is missing";
+  const Outcome refused = neap({"stage", "advance"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_TRUE(has(refused.err, "the check of stage memory is not passed: drill")) << refused.err;
+  EXPECT_EQ(neap({"stage", "advance", "--force"}).code, 2) << "force needs a reason";
+  EXPECT_EQ(neap({"stage", "advance", "--force", "--why", "tested elsewhere"}).code, 0);
+  EXPECT_TRUE(control_.asked().back().starts_with("stage time forced by "));
+  EXPECT_EQ(neap({"stage", "back"}).code, 0);
+  EXPECT_TRUE(control_.asked().back().starts_with("stage physical by "));
+  EXPECT_EQ(neap({"stage", "back", "--to", "time"}).code, 2);
+  const auto json = Value::parse(neap({"stage", "show", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->text_at("next_stage"), "time");
+}
+
+TEST_F(Verbs, D10_TheReviewSaysWhatTheWeekSpeaksFor) {
+  const std::string shown = neap({"review", "--week", "2027-11-08"}).out;
+  EXPECT_TRUE(has(shown, "more-for-training: training waited")) << shown;
+  EXPECT_TRUE(has(shown, "proposed: pool.inference_guard_min: 6, pool.elastic_buffer: 5")) << shown;
+  EXPECT_TRUE(has(shown, "guard 16, free for 60.0 % of its time")) << shown;
+  const Outcome wrong = neap({"review", "--week", "monday"});
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_TRUE(has(wrong.err, "expected one such as 2027-11-08")) << wrong.err;
+  const auto json = Value::parse(neap({"review", "--week", "2027-11-08", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->number_at("from_us"), 1'825'632'000'000'000);
+}
+
+TEST_F(Verbs, D10_InitWritesAPoolFileWithAPreset) {
+  const std::string file = folder_.file("preset.yaml");
+  ASSERT_EQ(neap({"init", file, "--gpus", "8", "--preset", "training-led"}).code, 0);
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  config::Problems problems(file);
+  const auto pool = config::parse_pool_file(text.str(), problems);
+  ASSERT_TRUE(pool) << problems.text();
+  EXPECT_EQ(pool->spec.preset, Preset::training_led);
+  EXPECT_EQ(pool->spec.inference_guard_min + pool->spec.elastic_buffer, 2);
+  EXPECT_NE(neap({"init", folder_.file("b"), "--gpus", "3", "--preset", "balanced"}).code, 0);
+}
+
+TEST_F(Verbs, A3_ProfilesAreListed) {
+  const std::string shown = neap({"profiles"}).out;
+  EXPECT_TRUE(has(shown, "vision/resnet")) << shown;
+  EXPECT_TRUE(has(shown, "8GiB")) << shown;
+  EXPECT_TRUE(has(shown, "9GiB")) << shown;
+  EXPECT_TRUE(has(shown, "1h00")) << shown;
+}
+
 TEST_F(Verbs, DescribeWhyAndGpus) {
   const std::string described = neap({"describe", "mine"}).out;
   EXPECT_TRUE(has(described, "two devices were free")) << described;

@@ -38,6 +38,7 @@ struct Behaviour {
   Micros restore = seconds(40);   // on top of `load` when it resumes
   Micros release = seconds(5);    // from the decision to yield to the end of the process
   Micros report = seconds(10);    // least time between reports of steps
+  std::int64_t peak_mib = 0;      // highest use of one device, told once it has loaded; 0: nothing
   // Replicas.
   Micros drain = seconds(10);
   Micros sick_every{0};  // fails its health check about this often; 0 = never
@@ -51,6 +52,7 @@ struct Behaviour {
 NEAP_FIELDS_BEGIN(Behaviour)
 NEAP_ROW(spawn, load, steps, step, interval, save, stall, restore)
 NEAP_ROW(release, drain, sick_every, sick_for, fault, fault_at, fault_times, report)
+NEAP_ROW(peak_mib)
 NEAP_FIELDS_END
 
 [[nodiscard]] std::string launch_text(const Behaviour& behaviour);

@@ -66,6 +66,10 @@ class Process : public std::enable_shared_from_this<Process> {
   void report(Report what) {
     if (!hung_) around_.reports.post(order_.allocation, home_, std::move(what));
   }
+  void tell_memory() {
+    if (behaviour_.peak_mib == 0 || hung_) return;
+    around_.reports.tell(MemoryObserved{order_.allocation, MiB(behaviour_.peak_mib)});
+  }
   void end(std::int32_t code, std::int32_t signal, std::string detail);
   [[nodiscard]] Time now() const { return around_.timeline.now(); }
   [[nodiscard]] bool shows(Fault fault) const;

@@ -54,6 +54,13 @@ void Reports::send(const Line& line, const Event& report) {
   }
 }
 
+void Reports::tell(const Event& event) {
+  if (!sink_) return;
+  timeline_.after(delay(), [this, event, to = connection_] {
+    if (to == connection_) sink_(event);
+  });
+}
+
 void Reports::send_again(AllocationId source) {
   const auto found = lines_.find(source);
   if (found == lines_.end()) return;

@@ -44,6 +44,8 @@ class Reports {
     report.stamp = {source, line.epoch, line.next++};
     post_stamped(source, line, std::move(report));
   }
+  // One that is not numbered: it comes once, or not at all.
+  void tell(const Event& event);
   void acknowledge(const ReportStamp& stamp);
   // The supervisor is gone, and with it what it had not delivered.
   void drop(AllocationId source) { lines_.erase(source); }

@@ -99,6 +99,17 @@ TEST_F(SimulatedBackendTest, RunsATaskToItsEnd) {
   EXPECT_FALSE(machines_.is_running(AllocationId(0)));
 }
 
+TEST_F(SimulatedBackendTest, A3_TellsTheHighestUseOfMemoryOnceItHasLoaded) {
+  Behaviour behaviour;
+  behaviour.peak_mib = 70;
+  backend_.carry_out(start(1, behaviour));
+  run_for(seconds(5));
+  EXPECT_TRUE(all<MemoryObserved>().empty());
+  run_for(minutes(2));
+  ASSERT_EQ(all<MemoryObserved>().size(), 1U);
+  EXPECT_EQ(all<MemoryObserved>().front().peak, MiB(70));
+}
+
 TEST_F(SimulatedBackendTest, RepeatsReportsUntilTheyAreAcknowledged) {
   backend_.carry_out(start(0, {.steps = 5, .step = seconds(10)}));
   run_for(minutes(5));

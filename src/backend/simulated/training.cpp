@@ -39,6 +39,7 @@ void Training::begin() {
   after(loading, [this, from] {
     reported_ = from;
     last_boundary_ = last_report_ = now();
+    tell_memory();
     run_from(from);
   });
 }

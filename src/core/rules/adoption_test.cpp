@@ -49,7 +49,7 @@ void run(Script& s, const std::string& name) {
 TEST(Adoption, F8_InThePhysicalStageEachKindOfWorkHasItsOwnDevices) {
   Script s = pool_in(AdoptionStage::physical);
   ASSERT_TRUE(s.submit(Script::service("chat", 5, 5)));
-  EXPECT_EQ(s.where("chat.3"), "starting n0:4");
+  EXPECT_EQ(s.task("chat.3").phase, Phase::starting);
   EXPECT_EQ(s.where("chat.4"), "waiting adoption") << "the core is for training";
   ASSERT_TRUE(s.submit(quick("gang", 4)));
   EXPECT_EQ(s.where("gang"), "starting n0:0,1,2,3");
