@@ -112,10 +112,10 @@ class TaskReader {
     if (spec.profile.empty()) spec.profile = usual_profile(spec.name);
     read_split(fields.section("memory"), spec.split);
     read_request(fields, spec.request);
-    // Of a whole device, what it will hold of it.
-    const Request& request = spec.request;
-    if (!out_.auto_gpus && request.share == whole_device && request.memory == MiB(0)) {
-      spec.request.memory = MiB((spec.split.sum().value + request.count - 1) / request.count);
+    // What a device holds of it, where that is not said by itself.
+    Request& request = spec.request;
+    if (!out_.auto_gpus && request.memory == MiB(0)) {
+      request.memory = MiB((spec.split.sum().value + request.count - 1) / request.count);
     }
     read_process(fields);
     out_.launch.cpu_milli = spec.request.cpu_milli;

@@ -8,6 +8,7 @@
 
 #include "config/pipeline_file.h"
 #include "config/pool_file.h"
+#include "core/rules/profile.h"
 
 namespace neap::config {
 namespace {
@@ -266,6 +267,32 @@ TEST(TaskFile, TakesThePoolsCheckpointInterval) {
   EXPECT_EQ(interval_with("contract: sdk"), minutes(7));
   EXPECT_EQ(interval_with("contract: sdk, interval: 3min"), minutes(3));
   EXPECT_EQ(interval_with("contract: signals"), Micros(0));
+}
+
+// A3: the type, what its memory is for, and what is left for the profile to give.
+TEST(TaskFile, A3_ProfileMemoryAndAuto) {
+  const TaskFile named = accepted(
+      "task: {name: train-7, command: [x], gpus: 2, memory: {weights: 60GiB, framework: 2GiB}}\n");
+  const auto& task = std::get<TaskSpec>(named.spec);
+  EXPECT_EQ(task.profile, "train");
+  EXPECT_EQ(task.split.sum(), MiB(62 * 1024));
+  EXPECT_EQ(task.request.memory, MiB(31 * 1024)) << "of each device";
+  EXPECT_EQ(named.open_fields(), learned_bit(Learned::work) | learned_bit(Learned::save) |
+                                     learned_bit(Learned::stall) | learned_bit(Learned::restore));
+  const TaskFile stated = accepted(
+      "task: {name: a, profile: bert, command: [x], gpus: 1, work: 2h,\n"
+      "       checkpoint: {contract: sdk, save_time: 5s, stall_time: 1s, restore_time: 9s}}\n");
+  EXPECT_EQ(std::get<TaskSpec>(stated.spec).profile, "bert");
+  EXPECT_EQ(stated.open_fields(), learned_bit(Learned::memory));
+  const TaskFile sized =
+      accepted("service: {name: a, command: [x], gpus: auto, memory: {weights: 140GiB}}\n");
+  EXPECT_TRUE(sized.auto_gpus);
+  EXPECT_EQ(sized.open_fields() & learned_bit(Learned::count), learned_bit(Learned::count));
+  EXPECT_NE(refused("task: {name: a, command: [x], gpus: some}\n").find("task.gpus"),
+            std::string::npos);
+  EXPECT_NE(refused("task: {name: a, command: [x], gpus: 1, memory: {model: 1GiB}}\n")
+                .find("task.memory.model"),
+            std::string::npos);
 }
 
 // The reference page lists every accepted key, and no other.

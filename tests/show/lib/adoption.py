@@ -57,7 +57,7 @@ def show_presets(show):
 def show_adoption(show):
     show_starts(show)
     show_presets(show)
-    show_tests(show, "stages of adoption: what each allows, its check, force on record, the way back",
-               "core_test", "Adoption.*", "all pass")
+    show_tests(show, "stages of adoption: what each allows, its check, force on record, the way "
+               "back", "core_test", "Adoption.*", "all pass")
     show_tests(show, "profiles: what a file leaves open, memory, number of devices, bounds",
                "core_test", "Profile.*", "all pass")
