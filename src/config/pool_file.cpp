@@ -104,13 +104,13 @@ class PoolReader {
   void read_pool(Fields pool) {
     PoolSpec& spec = out_.spec;
     pool.name("name", spec.name);
-    read_ratio(pool, spec);
     pool.whole("total_gpus", spec.total_gpus, {1, devices_max});
     pool.whole("inference_guard_min", spec.inference_guard_min, {0, devices_max});
     pool.whole("elastic_buffer", spec.elastic_buffer, {0, devices_max});
     pool.memory("share_min_memory", spec.share_min_memory);
     pool.memory("device_reserve", spec.device_reserve);
     pool.whole("max_restarts", spec.max_restarts, {0, 1000});
+    read_ratio(pool, spec);
     if (spec.total_gpus > 0 && spec.inference_guard_min > spec.total_gpus) {
       pool.refuse("inference_guard_min",
                   std::to_string(spec.inference_guard_min) + " is more than total_gpus (" +

@@ -323,7 +323,7 @@ Result<WhyReport> FakeControl::why(std::uint64_t id) {
 Result<TeamListing> FakeControl::list_teams() {
   const std::lock_guard lock(mutex_);
   TeamListing listing;
-  listing.pool = pool();
+  listing.pool = header();
   listing.teams = {{"lab", "", 6'000, 0, 2'000, 4'000, 12'000, 1, 2, 3},
                    {"vision", "lab", 6'000, 0, 2'000, 2'000, unknown, 2, 2, 1}};
   return listing;
