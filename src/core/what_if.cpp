@@ -6,7 +6,9 @@
 
 #include "core/engine.h"
 #include "core/model/pool_index.h"
+#include "core/rules/explain.h"
 #include "core/rules/place.h"
+#include "core/rules/starts.h"
 
 namespace neap {
 
@@ -154,6 +156,11 @@ Unblock search_unblock(const PoolState& state, TaskId id, Time now) {
   if (task.not_before > now) {
     unblock.kind = Unblock::Kind::in_time;
     unblock.at = task.not_before;
+    if (starts_after(state, id, unblock, now)) return unblock;
+  }
+  if (wait_code_of(state, task) == WaitCode::starts) {
+    unblock.kind = Unblock::Kind::in_time;
+    unblock.at = next_turn(state);
     if (starts_after(state, id, unblock, now)) return unblock;
   }
   if (state.pause.active) {

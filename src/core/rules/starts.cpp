@@ -20,6 +20,15 @@ bool is_held_back(const PoolState& state, const TaskState& task) {
   return all_load(state) || state.now < next_start(state);
 }
 
+Time next_turn(const PoolState& state) {
+  if (!all_load(state)) return next_start(state);
+  Time first = Time::never();
+  for (const TaskId id : state.index->loading) {
+    first = std::min(first, state.tasks.at(id).placed_at + state.spec.starts.loading);
+  }
+  return std::max(first, next_start(state));
+}
+
 std::string held_back_text(const PoolState& state) {
   if (all_load(state)) {
     return std::to_string(state.index->loading.size()) + " tasks load their data now, and " +

@@ -10,6 +10,8 @@ namespace neap {
 
 // It would have to wait with its start, were there room for it now.
 [[nodiscard]] bool is_held_back(const PoolState& state, const TaskState& task);
+// When the next one may start at the latest, if nobody reports before.
+[[nodiscard]] Time next_turn(const PoolState& state);
 // By what, for its owner.
 [[nodiscard]] std::string held_back_text(const PoolState& state);
 
