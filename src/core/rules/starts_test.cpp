@@ -5,7 +5,6 @@
 #include "core/model/pool_index.h"
 #include "core/rules/explain.h"
 #include "core/testing/script.h"
-#include "core/what_if.h"
 
 namespace neap {
 namespace {
@@ -51,9 +50,6 @@ TEST(Starts, D11_OneThatSaysNothingCountsAsLoadedAfterItsTime) {
   ASSERT_TRUE(s.submit(Script::training("b")));
   s.pass(seconds(119));
   EXPECT_EQ(s.where("b"), "waiting starts");
-  const Unblock unblock = find_unblock(s.state, s.task("b").id, s.now);
-  EXPECT_EQ(unblock.at, s.now + seconds(1));
-  EXPECT_EQ(to_text(s.state, unblock), "nothing to do: it starts again by itself");
   s.pass(seconds(1));
   EXPECT_EQ(s.task("b").phase, Phase::starting);
 }
