@@ -80,7 +80,7 @@ class Control {
   virtual Result<void> change_stage(const Caller& caller, const StageChange& change) = 0;
 
   virtual Result<PoolStatus> status() = 0;
-  virtual Result<PoolDetail> pool() = 0;
+  virtual Result<PoolDetail> describe_pool() = 0;
   virtual Result<ProfileListing> profiles() = 0;
   // Of the seven days from this moment; unknown: the last ones.
   virtual Result<ReviewReport> review(std::int64_t from_us) = 0;

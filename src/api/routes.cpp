@@ -434,7 +434,7 @@ http::Router make_router(const RouteContext& context) {
   router.add("GET", "/v1/status",
              [routes](const Request&) { return reply(routes.control().status()); });
   router.add("GET", "/v1/pool",
-             [routes](const Request&) { return reply(routes.control().pool()); });
+             [routes](const Request&) { return reply(routes.control().describe_pool()); });
   router.add("GET", "/v1/profiles",
              [routes](const Request&) { return reply(routes.control().profiles()); });
   router.add("GET", "/v1/review", [routes](const Request& r) {

@@ -225,7 +225,7 @@ Result<void> ControlPort::change_stage(const api::Caller& caller, const api::Sta
   return fail(ErrorCode::invalid_argument, "expected physical, memory or time", "to");
 }
 
-Result<api::PoolDetail> ControlPort::pool() {
+Result<api::PoolDetail> ControlPort::describe_pool() {
   return ask<api::PoolDetail>([this](const PoolState& state, const Books&) {
     return Result<api::PoolDetail>(view_pool(state, clock_(), context_));
   });

@@ -46,7 +46,7 @@ class ControlPort final : public api::Control {
   Result<void> resume(const api::Caller& caller) override;
   Result<void> change_stage(const api::Caller& caller, const api::StageChange& change) override;
   Result<api::PoolStatus> status() override;
-  Result<api::PoolDetail> pool() override;
+  Result<api::PoolDetail> describe_pool() override;
   Result<api::ProfileListing> profiles() override;
   Result<api::ReviewReport> review(std::int64_t from_us) override;
   Result<api::TaskListing> list_tasks() override;

@@ -69,7 +69,7 @@ void FakeControl::note(const std::string& text, const Caller& caller) {
   asked_.push_back(text + " by " + caller.user);
 }
 
-PoolStatus FakeControl::header() const {
+PoolStatus FakeControl::pool() const {
   PoolStatus pool;
   pool.version = "0.1.0";
   pool.device_source = "simulated";
@@ -211,10 +211,10 @@ Result<void> FakeControl::change_stage(const Caller& caller, const StageChange& 
   return {};
 }
 
-Result<PoolDetail> FakeControl::pool() {
+Result<PoolDetail> FakeControl::describe_pool() {
   const std::lock_guard lock(mutex_);
   PoolDetail detail;
-  detail.pool = header();
+  detail.pool = pool();
   detail.pool.stage = "memory";
   detail.pool.preset = "balanced";
   detail.pool.isolation = "shares";
@@ -231,7 +231,7 @@ Result<PoolDetail> FakeControl::pool() {
 Result<ReviewReport> FakeControl::review(std::int64_t from_us) {
   const std::lock_guard lock(mutex_);
   ReviewReport report;
-  report.pool = header();
+  report.pool = pool();
   report.from_us = from_us;
   report.to_us = from_us + 7 * 86'400'000'000;
   report.verdict = "more-for-training";
@@ -251,24 +251,24 @@ Result<ProfileListing> FakeControl::profiles() {
   row.declared_mib = 8'192;
   row.memory_mib = {5, 9'000, 9'216};
   row.work_us = {5, 3'600'000'000, 4'000'000'000};
-  return ProfileListing{header(), {row}};
+  return ProfileListing{pool(), {row}};
 }
 
 Result<PoolStatus> FakeControl::status() {
   const std::lock_guard lock(mutex_);
-  return header();
+  return pool();
 }
 
 Result<TaskListing> FakeControl::list_tasks() {
   const std::lock_guard lock(mutex_);
-  TaskListing listing{header(), {}};
+  TaskListing listing{pool(), {}};
   for (const Task& one : tasks_) listing.tasks.push_back(one.row);
   return listing;
 }
 
 Result<ServiceListing> FakeControl::list_services() {
   const std::lock_guard lock(mutex_);
-  return ServiceListing{header(), services_};
+  return ServiceListing{pool(), services_};
 }
 
 Result<DeviceListing> FakeControl::list_devices() {
@@ -282,14 +282,14 @@ Result<DeviceListing> FakeControl::list_devices() {
   device.state = "usable";
   device.memory_mib = 81920;
   device.holders = {{tasks_[0].row.subject, 600, 16384}, {tasks_[1].row.subject, 300, 8192}};
-  return DeviceListing{header(), {device}};
+  return DeviceListing{pool(), {device}};
 }
 
 Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const Task* found = task(id);
   if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
-  TaskDetail detail{header(), found->row, {{"gpus", "2"}}, {}};
+  TaskDetail detail{pool(), found->row, {{"gpus", "2"}}, {}};
   detail.trail.push_back({1, 1'000'000, "waiting", "", "submitted"});
   detail.trail.push_back({2, 2'000'000, "running", "n1: SIM-n1-0", "two devices were free"});
   return detail;
@@ -297,7 +297,7 @@ Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
 
 Result<ServiceDetail> FakeControl::describe_service(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  return ServiceDetail{header(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {}};
+  return ServiceDetail{pool(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {}};
 }
 
 Result<WhyReport> FakeControl::why(std::uint64_t id) {
@@ -305,7 +305,7 @@ Result<WhyReport> FakeControl::why(std::uint64_t id) {
   const Task* found = task(id);
   if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
   WhyReport report;
-  report.pool = header();
+  report.pool = pool();
   report.row = found->row;
   report.code = "whole_devices";
   report.reason = "too few wholly free devices";
@@ -323,7 +323,7 @@ Result<WhyReport> FakeControl::why(std::uint64_t id) {
 Result<TeamListing> FakeControl::list_teams() {
   const std::lock_guard lock(mutex_);
   TeamListing listing;
-  listing.pool = header();
+  listing.pool = pool();
   listing.teams = {{"lab", "", 6'000, 0, 2'000, 4'000, 12'000, 1, 2, 3},
                    {"vision", "lab", 6'000, 0, 2'000, 2'000, unknown, 2, 2, 1}};
   return listing;
@@ -332,7 +332,7 @@ Result<TeamListing> FakeControl::list_teams() {
 Result<ForecastReport> FakeControl::forecast() {
   const std::lock_guard lock(mutex_);
   ForecastReport report;
-  report.pool = header();
+  report.pool = pool();
   report.made_us = report.pool.now_us - 12'000'000;
   report.age_us = 12'000'000;
   report.draws = 50;
@@ -396,7 +396,7 @@ Result<DrillReport> FakeControl::drill() {
 Result<UsageReport> FakeControl::usage() {
   const std::lock_guard lock(mutex_);
   UsageReport report;
-  report.pool = header();
+  report.pool = pool();
   report.provisioned = "100";
   report.categories = {{"useful", "60"}, {"idle", "40"}};
   report.effective_utilisation_ppm = 600'000;

@@ -33,7 +33,7 @@ class FakeControl final : public Control {
   Result<void> resume(const Caller& caller) override;
   Result<void> change_stage(const Caller& caller, const StageChange& change) override;
   Result<PoolStatus> status() override;
-  Result<PoolDetail> pool() override;
+  Result<PoolDetail> describe_pool() override;
   Result<ProfileListing> profiles() override;
   Result<ReviewReport> review(std::int64_t from_us) override;
   Result<TaskListing> list_tasks() override;
@@ -70,7 +70,7 @@ class FakeControl final : public Control {
   };
   Task* task(std::uint64_t id);
   void note(const std::string& text, const Caller& caller);
-  [[nodiscard]] PoolStatus header() const;
+  [[nodiscard]] PoolStatus pool() const;
 
   mutable std::mutex mutex_;
   std::vector<Task> tasks_;
