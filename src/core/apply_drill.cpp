@@ -9,8 +9,6 @@ namespace neap {
 
 namespace {
 
-// A task that is asked to yield is let go on for so long before the pause that is rehearsed.
-constexpr Micros pause_after_asking = milliseconds(200);
 constexpr Micros longest_drill = hours(24);
 constexpr Micros longest_pause = minutes(10);
 constexpr std::int32_t most_drill_preemptions = 10'000;
@@ -232,7 +230,8 @@ void note_asked_in_drill(PoolState& state, const TaskState& task) {
   if (!yields_for_drill(state, task.id)) return;
   if (drill.victims.empty()) {
     drill.idle_reserve = idle_reserve(state);
-    drill.pause_at = std::min(drill.pause_at, state.now + pause_after_asking);
+    // At once: who was asked may still be told to stay.
+    drill.pause_at = std::min(drill.pause_at, state.now);
   }
   if (drill.pausing) {
     ++drill.asked_in_pause;

@@ -12,13 +12,23 @@ from programs import answers, service, trainer, write_once
 BURST = ["drill", "burst", "--service", "chat", "--replicas", 4, "--for", "12s", "--max-lost",
          "0s", "--ready-within", "30s", "--resume-within", "60s", "--pause", "1s"]
 
-# Never saves anything, and says so to nobody.
+# Saves when it is asked alone.
 FORGETFUL = """
 import time
 import neap_task
-with neap_task.Task(save=None, interval_seconds=1000) as task:
+def save(path, step):
+    open(path, "w").close()
+with neap_task.Task(save=save, interval_seconds=1000) as task:
     for step in task.steps(0, 10**9):
         time.sleep(0.05)
+"""
+
+# Never comes to a step at which it could save.
+STUCK = """
+import time
+import neap_task
+with neap_task.Task(save=lambda path, step: None, interval_seconds=1000) as task:
+    time.sleep(1000)
 """
 
 
@@ -154,16 +164,31 @@ class Contract(unittest.TestCase):
         print("contract: interval %s; restore %s" % (measured()["checkpoint.interval"],
                                                      measured()["restore"]))
 
-    def test_D12_the_pool_asks_for_what_is_overdue_and_revokes_after_three_with_the_reason(self):
+    def overdue(self, program):
+        """A task that is to save each second, and does not by itself."""
         pool = Pool(self, pool={"total_gpus": 1}, preempt={"grace": "1s"}).start()
-        write_once(pool.work / "forgetful.py", FORGETFUL)
-        pool.submit_task("job", [PYTHON, "forgetful.py"], tier=NORMAL,
+        write_once(pool.work / "overdue.py", program)
+        pool.submit_task("job", [PYTHON, "overdue.py"], tier=NORMAL,
                          checkpoint={**SIGNALS, "contract": "sdk", "interval": "1s"},
                          env={"PYTHONPATH": str(SDK)})
         pool.wait_state("job", "running")
-        wait_for("a request for the overdue one",
-                 lambda: "at risk" in pool.get("/v1/tasks/job")["measured"]["contract"]
-                 or pool.task("job")["state"] == "failed")
+        return pool
+
+    def test_D12_a_checkpoint_that_comes_when_asked_keeps_the_contract(self):
+        pool = self.overdue(FORGETFUL)
+
+        def measured():
+            return pool.get("/v1/tasks/job")["measured"]
+        wait_for("four that were asked for",
+                 lambda: int(measured().get("overdue, asked for", 0)) >= 4)
+        wait_for("them to be saved", lambda: int(measured()["checkpoints"]) >= 4)
+        self.assertEqual(pool.task("job")["state"], "running")
+        self.assertNotIn("revoked", measured()["contract"])
+
+    def test_D12_after_three_overdue_in_a_row_admission_is_revoked_with_the_reason(self):
+        pool = self.overdue(STUCK)
+        wait_for("it to be at risk, and to be said so",
+                 lambda: "at risk: 2 of 3" in pool.get("/v1/tasks/job")["measured"]["contract"])
         task = pool.wait_state("job", "failed")
         self.assertIn("admission revoked: 3 checkpoints in a row were overdue", task["reason"])
         measured = pool.get("/v1/tasks/job")["measured"]
@@ -171,6 +196,8 @@ class Contract(unittest.TestCase):
         self.assertEqual(measured["overdue, asked for"], "3")
         kinds = [event["kind"] for event in pool.events() if event["subject"] == "job"]
         self.assertEqual(kinds.count("checkpoint_asked"), 3)
+        self.assertIn("contract", pool.cli("describe", "job").stdout)
+        print("contract: %s" % measured["contract"])
 
 
 if __name__ == "__main__":

@@ -97,7 +97,9 @@ void add_pause_checks(const DrillState& drill, std::vector<DrillCheck>& out) {
   if (drill.limits.pause.value == 0) return;
   const bool rehearsed = drill.resumed_at != Time::never();
   out.push_back({"pause rehearsed and released",
-                 rehearsed ? seconds_text(drill.resumed_at - drill.paused_at) : "no",
+                 rehearsed ? seconds_text(drill.resumed_at - drill.paused_at) + ", then " +
+                                 std::to_string(drill.asked_after_pause) + " asked"
+                           : "no",
                  "for " + seconds_text(drill.limits.pause),
                  rehearsed && drill.resumed_at - drill.paused_at >= drill.limits.pause});
   DrillCheck froze =
