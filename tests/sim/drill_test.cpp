@@ -140,9 +140,11 @@ TEST(Drill, F12_ItIsStoppedWhenAsked) {
   Night night;
   night.stage->ask(burst(3, 4));
   night.stage.run_for(minutes(1));
+  EXPECT_EQ(night.stage.replicas("chat"), 3);
   night.stage->ask(DrillStopRequested{"operator"});
   ASSERT_TRUE(night.ends());
   EXPECT_FALSE(night.stage.state().last_drill.passed);
+  EXPECT_EQ(night.stage.replicas("chat"), 1) << "nobody yielded, and they left all the same";
   EXPECT_TRUE(night.is_as_before());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/rules/scale.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -179,8 +180,12 @@ std::string exceeded(const PoolState& state, Time now) {
   return {};
 }
 
-bool is_settled(const PoolState& state) {
+bool is_settled(const PoolState& state, Time now) {
   const DrillState& drill = state.drill;
+  const ServiceState& service = state.service(drill.service);
+  const bool extra = !service.removed &&
+                     staying_replicas(state, service) > replicas_after_drill(state, service, now);
+  if (extra) return false;
   const bool back =
       std::all_of(drill.victims.begin(), drill.victims.end(),
                   [](const DrillVictim& v) { return v.withdrawn || v.resumed != Time::never(); });
@@ -210,7 +215,8 @@ std::optional<Decision> drill_step(const PoolState& state, Time now) {
   if (drill.phase == DrillPhase::none) return std::nullopt;
   if (drill.phase == DrillPhase::settling) {
     // In a pause nobody resumes, and the extra replicas stay.
-    if (state.pause.active || (!is_settled(state) && now < drill.settle_by)) return std::nullopt;
+    if (state.pause.active || (!is_settled(state, now) && now < drill.settle_by))
+      return std::nullopt;
     return verdict(state, now);
   }
   if (std::string why = exceeded(state, now); !why.empty()) return DrillWithdrawn{std::move(why)};
