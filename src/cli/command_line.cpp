@@ -17,8 +17,8 @@
 #include "config/problem.h"
 #include "simulate/openb/experiment.h"
 
-// With command_line_what_if.cpp the only file that knows CLI11. A verb's options live as long as
-// the parse: the callback of the verb that was given is kept and called after it.
+// This file, command_line_what_if.cpp and report_line.cpp alone know CLI11. A verb's options live
+// as long as the parse: the callback of the verb that was given is kept and called after it.
 namespace neap::cli {
 
 namespace {

@@ -118,9 +118,10 @@ std::vector<api::Attribute> view_checkpoints(const PoolState& state, const TaskS
   const std::int32_t most = state.spec.preempt.missed_checkpoints;
   std::string kept = "kept";
   if (task.detail.starts_with("admission revoked")) {
-    kept = "revoked: " + task.detail;
+    kept = task.detail;
   } else if (task.stop_reason == StopReason::admission_revoked) {
-    kept = "revoked: " + std::to_string(task.missed) + " checkpoints in a row were overdue";
+    kept =
+        "admission revoked: " + std::to_string(task.missed) + " checkpoints in a row were overdue";
   } else if (task.missed > 0) {
     kept = "at risk: " + std::to_string(task.missed) + " of " + std::to_string(most) +
            " checkpoints in a row are overdue; after " + std::to_string(most) +
