@@ -73,4 +73,31 @@ struct DrillResult {
   std::string detail;
 };
 
+// ---- facts and decisions ---------------------------------------------------------------------
+
+// `service` is to have at least `replicas` for this long, as if its load had risen.
+struct DrillStarted {
+  std::string service;
+  std::int32_t replicas = 0;
+  Micros length{0};
+  DrillLimits limits;
+  std::string by;
+};
+struct DrillStopRequested {
+  std::string by;
+};
+
+// Of a drill: preemption is frozen and released again, the demand ends, and the verdict.
+struct DrillPaused {};
+struct DrillResumed {};
+struct DrillWithdrawn {
+  std::string why;  // empty: its time has passed
+};
+struct DrillEnded {
+  std::string kind;
+  bool passed = false;
+  Time at;
+  std::string detail;
+};
+
 }  // namespace neap

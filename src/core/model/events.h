@@ -198,18 +198,6 @@ struct WaitExpected {
   std::string tier;
   Micros wait{0};
 };
-// `service` is to have at least `replicas` for this long, as if its load had risen.
-struct DrillStarted {
-  std::string service;
-  std::int32_t replicas = 0;
-  Micros length{0};
-  DrillLimits limits;
-  std::string by;
-};
-struct DrillStopRequested {
-  std::string by;
-};
-
 using Event = std::variant<
     PoolConfigured, NodeJoined, NodeUnreachable, NodeLost, DeviceHealthChanged,
     ForeignMemoryChanged, TaskSubmitted, TaskCancelRequested, ServiceSubmitted,
@@ -433,30 +421,6 @@ struct LoadingEnded {
   TaskId task;
 };
 
-// Those before the stage are done and its conditions hold: its task is in the queue, or its service
-// is submitted, as a new version where one of that name lives.
-struct StageEntered {
-  PipelineId pipeline;
-  std::int32_t stage = 0;
-  TaskId task;        // one of the two
-  ServiceId service;  // the next id where it is a new one
-  std::string team;   // of the service
-};
-struct StageEnded {
-  PipelineId pipeline;
-  std::int32_t stage = 0;
-  TaskId task;  // none where it is a service
-  StagePhase outcome{};
-  std::string why;
-};
-// The new version of a service has taken over; or it did not become healthy, and the version before
-// it goes on.
-enum class RollOutcome : std::uint8_t { done, rolled_back };
-struct ServiceRolled {
-  ServiceId service;
-  RollOutcome outcome{};
-  std::string why;
-};
 // A start by `start_by` is promised to a task that waits, or is not. At `forced_at` it begins to
 // go before all others; `ahead` tasks with a promise may have to start before it.
 struct StartBoundSet {
@@ -476,19 +440,6 @@ struct TierChanged {
   TierId tier;
   std::string why;
 };
-// Of a drill: preemption is frozen and released again, the demand ends, and the verdict.
-struct DrillPaused {};
-struct DrillResumed {};
-struct DrillWithdrawn {
-  std::string why;  // empty: its time has passed
-};
-struct DrillEnded {
-  std::string kind;
-  bool passed = false;
-  Time at;
-  std::string detail;
-};
-
 using Decision =
     std::variant<TaskAdmitted, TaskRefused, TaskPlaced, PreemptionPlanned, PreemptionDropped,
                  YieldAsked, YieldWithdrawn, CheckpointAsked, StopAsked, KillAsked, BackoffEnded,

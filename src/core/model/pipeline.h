@@ -75,4 +75,31 @@ struct PipelineState {
   std::vector<StageState> stages;
 };
 
+// ---- decisions -------------------------------------------------------------------------------
+
+// Those before the stage are done and its conditions hold: its task is in the queue, or its service
+// is submitted, as a new version where one of that name lives.
+struct StageEntered {
+  PipelineId pipeline;
+  std::int32_t stage = 0;
+  TaskId task;        // one of the two
+  ServiceId service;  // the next id where it is a new one
+  std::string team;   // of the service
+};
+struct StageEnded {
+  PipelineId pipeline;
+  std::int32_t stage = 0;
+  TaskId task;  // none where it is a service
+  StagePhase outcome{};
+  std::string why;
+};
+// The new version of a service has taken over; or it did not become healthy, and the version before
+// it goes on.
+enum class RollOutcome : std::uint8_t { done, rolled_back };
+struct ServiceRolled {
+  ServiceId service;
+  RollOutcome outcome{};
+  std::string why;
+};
+
 }  // namespace neap
