@@ -22,6 +22,10 @@ std::string tenths(std::int64_t milli) {
   return std::to_string(milli / 1'000) + "." + std::to_string(milli % 1'000 / 100);
 }
 
+std::int64_t with_headroom(std::int64_t devices) {
+  return (devices * (100 + headroom_percent) + 99) / 100;
+}
+
 std::string percent(std::int64_t ppm) {
   return std::to_string(ppm / 10'000) + "." + std::to_string(ppm % 10'000 / 1'000) + " %";
 }
@@ -84,7 +88,7 @@ void raise(const WeekFigures& week, const PoolSpec& spec, Review& out) {
     out.why = "services were short of replicas";
     return;
   }
-  const std::int64_t wanted = (week.needed_peak * (100 + headroom_percent) + 99) / 100;
+  const std::int64_t wanted = with_headroom(week.needed_peak);
   if (has >= week.devices || wanted <= has) {
     out.why =
         "services were short of replicas, but not for want of guard or buffer: look at how "
@@ -98,7 +102,7 @@ void raise(const WeekFigures& week, const PoolSpec& spec, Review& out) {
 
 void lower(const WeekFigures& week, const PoolSpec& spec, Review& out) {
   const std::int64_t quarters = quarters_of(spec.preset);
-  const std::int64_t wanted = (week.needed_peak * (100 + headroom_percent) + 99) / 100;
+  const std::int64_t wanted = with_headroom(week.needed_peak);
   if (quarters > 1) {
     if (wanted > part_of(quarters - 1, week.devices)) {
       out.why =
@@ -178,7 +182,8 @@ Review review(const WeekFigures& week, const PoolSpec& spec) {
   const bool waits = week.waiting_milli >= waiting_worth;
   if (is_short) {
     raise(week, spec, out);
-  } else if (waits && week.guard_idle_ppm >= idle_ppm) {
+  } else if (waits && (week.guard_idle_ppm >= idle_ppm ||
+                       spec.inference_guard_min > with_headroom(week.needed_peak))) {
     lower(week, spec, out);
   } else if (waits) {
     out.why = "training waited, but the guard was in use";

@@ -101,6 +101,18 @@ TEST(Review, D10_AnIdleGuardWhileTrainingWaitsProposesLess) {
   EXPECT_EQ(sizes.buffer_next, 5);
 }
 
+TEST(Review, D10_AGuardAboveAllThatWasNeededIsTooLargeHoweverItIsUsed) {
+  PoolSpec spec = balanced();
+  spec.preset = Preset::none;
+  spec.inference_guard_min = 40;
+  WeekFigures week = quiet_week();
+  week.waiting_milli = 2'000;
+  week.guard_idle_ppm = 400'000;  // replicas that their load did not need
+  const Review found = review(week, spec);
+  EXPECT_EQ(found.verdict, Verdict::more_for_training);
+  EXPECT_EQ(found.guard_next + found.buffer_next, 32) << "the peak of 30 and 5 %";
+}
+
 // A pool that runs for six days: two devices of guard, one replica, and training that fills the
 // rest and waits.
 TEST(Review, D10_ReadsAWeekOfAPoolThatRuns) {

@@ -31,8 +31,10 @@ Time next_turn(const PoolState& state) {
 
 std::string held_back_text(const PoolState& state) {
   if (all_load(state)) {
-    return std::to_string(state.index->loading.size()) + " tasks load their data now, and " +
-           std::to_string(state.spec.starts.at_once) + " may at once (starts.at_once)";
+    const std::size_t loading = state.index->loading.size();
+    return std::to_string(loading) + (loading == 1 ? " task loads its" : " tasks load their") +
+           " data now, and " + std::to_string(state.spec.starts.at_once) +
+           " may at once (starts.at_once)";
   }
   const std::int64_t left = std::max<std::int64_t>(0, (next_start(state) - state.now).value);
   return "another task began a moment ago: the next one may in " +
