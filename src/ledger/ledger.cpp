@@ -152,6 +152,7 @@ class EventBooker {
         const bool asked = allocation.reason == StopReason::preempted ||
                            allocation.reason == StopReason::guard_restored ||
                            allocation.reason == StopReason::moved ||
+                           allocation.reason == StopReason::adoption ||
                            allocation.reason == StopReason::device_failed;
         end(allocation, Ending::broken_off, asked ? Requeue::yes : Requeue::no);
       }
@@ -298,7 +299,7 @@ class DecisionBooker {
     allocation->reason = reason;
     TaskBook& task = *books_.find_task(allocation->task);
     if (reason != StopReason::preempted && reason != StopReason::guard_restored &&
-        reason != StopReason::moved) {
+        reason != StopReason::moved && reason != StopReason::adoption) {
       return;
     }
     const auto preemptor = s_.preemptors.find(task.id);

@@ -20,7 +20,8 @@ std::int64_t milli_of(const std::vector<Slot>& slots) {
 bool is_training(const TaskState* task) { return task != nullptr && !task->service.valid(); }
 
 bool is_preemption(StopReason reason) {
-  return reason == StopReason::preempted || reason == StopReason::guard_restored;
+  return reason == StopReason::preempted || reason == StopReason::guard_restored ||
+         reason == StopReason::adoption;
 }
 
 }  // namespace

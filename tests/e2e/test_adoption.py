@@ -21,7 +21,8 @@ class Stages(unittest.TestCase):
         for name in ("a", "b", "c"):
             training(pool, name, ["sh", "-c", PATIENT])
             pool.wait_state(name, "running")
-        lent = {row["name"] for row in pool.get("/v1/devices")["devices"] if row["role"] == "buffer"}
+        devices = pool.get("/v1/devices")["devices"]
+        lent = {row["name"] for row in devices if row["role"] == "buffer"}
         on_buffer = [name for name in ("a", "b", "c") if pool.task(name)["devices"][0] in lent]
         self.assertEqual(len(on_buffer), 1, "the buffer is lent in the last stage")
 

@@ -25,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto scale = neap::api::decode_scale(body);
   if (!sound(submission) || !sound(scale) || !sound(neap::api::decode_pause(body))) std::abort();
   if (scale && scale->replicas_max == 0) std::abort();
+  if (!sound(neap::api::decode_stage_change(body))) std::abort();
   const auto drill = neap::api::decode_drill(body);
   if (!sound(drill) || (drill && (drill->replicas < 0 || drill->for_us < 0))) std::abort();
   if (!submission) return 0;

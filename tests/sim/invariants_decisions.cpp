@@ -254,7 +254,7 @@ void Invariants::check(const YieldAsked& d) {
   if (second_.pause.active) violated(task.spec.name, " is to yield while the pool is paused");
   if (task.phase != Phase::running) violated(task.spec.name, " is to yield and does not run");
   if (d.reason != StopReason::preempted && d.reason != StopReason::guard_restored &&
-      d.reason != StopReason::moved) {
+      d.reason != StopReason::moved && d.reason != StopReason::adoption) {
     violated(task.spec.name, " is to yield without a need");
   }
   check_victim(task, d.mode);
@@ -264,7 +264,8 @@ void Invariants::check(const StopAsked& d) {
   const TaskState& task = second_.tasks.at(d.task);
   if (d.reason == StopReason::none) violated(task.spec.name, " is stopped without a reason");
   const bool for_capacity = d.reason == StopReason::preempted ||
-                            d.reason == StopReason::guard_restored || d.reason == StopReason::moved;
+                            d.reason == StopReason::guard_restored ||
+                            d.reason == StopReason::moved || d.reason == StopReason::adoption;
   if (for_capacity && (task.phase != Phase::yielding || task.captured <= task.started_at)) {
     violated(task.spec.name, " is stopped for capacity before its boundary");
   }

@@ -266,7 +266,8 @@ class Painter {
     if (line->asked < 0) line->asked = at_;
     line->reason = reason;
     TaskLine& task = tasks_[line->task];
-    const bool for_pool = reason == StopReason::guard_restored || reason == StopReason::moved;
+    const bool for_pool = reason == StopReason::guard_restored || reason == StopReason::moved ||
+                          reason == StopReason::adoption;
     if (for_pool) task.payer = "(pool)";
     if (reason == StopReason::preempted) {
       task.payer = planned_.contains(line->task) ? planned_[line->task] : "(pool)";
@@ -446,7 +447,8 @@ void Painter::read_reports(const Record& r) {
       const StopReason why = line->reason;
       finish(line->id, 'x',
              why == StopReason::preempted || why == StopReason::guard_restored ||
-                 why == StopReason::moved || why == StopReason::device_failed);
+                 why == StopReason::moved || why == StopReason::adoption ||
+                 why == StopReason::device_failed);
     }
   } else {
     read_replica_reports(r);
