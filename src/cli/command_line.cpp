@@ -296,7 +296,6 @@ class CommandLine {
     app->add_option("files", submit_options->files, "Files; - is standard input")->required();
     app->add_flag("--replace", submit_options->replace, "As a new version of the live service");
     add_json(app, submit_options->json);
-
     std::shared_ptr<RunOptions> run_options;
     app = verb(
         "run",
