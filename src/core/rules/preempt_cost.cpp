@@ -192,6 +192,11 @@ Outlook make_outlook(const PoolState& state, const TaskState& task, Time now, Vi
   if (checkpoints_on_demand(task)) {
     out.on_demand_after = times.drain + times.save + times.release;
     out.on_demand_cost = cost(times.save);
+    // Who restores hears nobody, and what it has is saved: asked for more it would be stopped for
+    // its silence, and the restore would be for nothing.
+    const bool restores =
+        task.first_started < task.started_at && now < task.started_at + times.restore;
+    if (restores) out.on_demand_from = task.started_at + times.restore + *out.on_demand_after;
   }
   const Time limit = task.captured + interval_of(state, task);
   if (state.spec.preempt.break_glass && now <= limit) {
@@ -267,7 +272,8 @@ std::optional<Offer> offer_by(const Outlook& outlook, Time needed_by, Killing ki
     consider(ReleaseMode::boundary, *outlook.boundary_release, outlook.boundary_cost);
   }
   if (outlook.on_demand_after) {
-    consider(ReleaseMode::on_demand, outlook.now + *outlook.on_demand_after,
+    consider(ReleaseMode::on_demand,
+             std::max(outlook.now + *outlook.on_demand_after, outlook.on_demand_from),
              outlook.on_demand_cost);
   }
   if (outlook.kill_after && killing == Killing::break_glass) {
@@ -295,6 +301,7 @@ VictimBounds::Bound offer_bound(const Outlook& outlook, Micros horizon, Killing 
   }
   may_change(outlook.protection_changes);
   if (outlook.boundary_release) may_change(*outlook.boundary_release - horizon);
+  if (outlook.on_demand_after) may_change(outlook.on_demand_from - horizon);
   may_change(outlook.boundary_moves);
   may_change(outlook.deadline_near);
   if (killing == Killing::break_glass) may_change(outlook.kill_ends);

@@ -21,6 +21,7 @@ struct Outlook {
   std::optional<Time> boundary_release;   // b + k + τ; none without the mode
   Time boundary_moves = Time::never();    // b is another one from here on
   std::optional<Micros> on_demand_after;  // s + k + τ
+  Time on_demand_from;                    // not before: until then it restores what it had saved
   std::optional<Micros> kill_after;       // τ; while the work lost is within its limit
   Time kill_ends = Time::never();
   std::int64_t boundary_cost = 0, on_demand_cost = 0;

@@ -108,6 +108,44 @@ std::int64_t planned_replicas(const DayCurve& curve, Time at) {
   return *middle;
 }
 
+std::int64_t expected_rise(const ServiceState& service, Micros trend) {
+  if (trend.value == 0 || service.recent.size() < 2) return 0;
+  // The newest sample that is a whole trend old, or the oldest there is.
+  const LoadSample& last = service.recent.back();
+  const LoadSample* first = &service.recent.front();
+  for (const LoadSample& sample : service.recent) {
+    if (last.at - sample.at < trend) break;
+    first = &sample;
+  }
+  const Micros passed = last.at - first->at;
+  const std::int64_t rise = last.in_use - first->in_use;
+  if (rise <= 0 || passed <= Micros(0)) return 0;
+  // Over a gap longer than the trend only a part of the rise belongs to it.
+  return passed <= trend ? rise : rise * trend.value / passed.value;
+}
+
+namespace {
+
+// One sample in a tenth of the trend is enough; those older than the trend but the newest of them
+// are forgotten.
+void note_sample(ServiceState& service, const LoadSample& sample, Micros trend) {
+  auto& recent = service.recent;
+  if (trend.value == 0) {
+    recent.clear();
+    return;
+  }
+  const auto needed = static_cast<std::int64_t>(samples_kept) - 4;
+  const bool is_dense =
+      recent.size() >= 2 && sample.at - recent[recent.size() - 2].at < Micros(trend.value / needed);
+  if (is_dense) recent.pop_back();  // the newest always counts
+  recent.push_back(sample);
+  while (recent.size() > 2 && (sample.at - recent[1].at >= trend || recent.size() > samples_kept)) {
+    recent.erase(recent.begin());
+  }
+}
+
+}  // namespace
+
 std::optional<std::int32_t> tidal_target(const PoolState& state, const ServiceState& service,
                                          Time now) {
   const ScaleSpec& scale = scale_of(state, service);
@@ -115,9 +153,12 @@ std::optional<std::int32_t> tidal_target(const PoolState& state, const ServiceSt
   if (now - service.last_sample > scale.stale_after) return std::nullopt;
   const std::int64_t with_headroom =
       (*service.in_use * (all_ppm + scale.headroom).value + all_ppm.value - 1) / all_ppm.value;
+  const std::int64_t planned =
+      std::max(planned_replicas(service.curve, now),
+               planned_replicas(service.curve, now + state.spec.tide.lead));
   const std::int64_t wanted =
-      std::max({replicas_for(service, with_headroom), planned_replicas(service.curve, now),
-                planned_replicas(service.curve, now + state.spec.tide.lead)});
+      std::max(replicas_for(service, with_headroom + expected_rise(service, scale.trend)),
+               (planned * scale.plan.value + all_ppm.value - 1) / all_ppm.value);
   return static_cast<std::int32_t>(
       std::clamp<std::int64_t>(wanted, service.spec.min_replicas, service.spec.max_replicas));
 }
@@ -152,6 +193,7 @@ void note_tide(const PoolState& state, ServiceState& service, std::int64_t in_us
   if (scale_of(state, service).mode != ScaleMode::tidal) return;
   open_hour(service.curve, hour_of(state.now));
   service.curve.open = std::max(service.curve.open.value_or(0), replicas);
+  note_sample(service, {state.now, in_use}, scale_of(state, service).trend);
   const auto target = tidal_target(state, service, state.now);
   if (!target) return;
   const std::int32_t staying = staying_replicas(state, service);

@@ -22,8 +22,12 @@ namespace neap {
 
 // What the hour of `at` needed on the seven days before it: the upper median; 0 when none is known.
 [[nodiscard]] std::int64_t planned_replicas(const DayCurve& curve, Time at);
-// Replicas within the service's bounds: for the demand of now with its headroom, and not fewer than
-// the plan for now and for one lead from now. Nothing: the demand is not known, or stale.
+// What the load is expected to rise by in the next `trend`: as much as it rose in the last one; 0
+// where it fell or less than two samples are known. In requests at once, as in_use.
+[[nodiscard]] std::int64_t expected_rise(const ServiceState& service, Micros trend);
+// Replicas within the service's bounds: for the demand of now with its headroom and the rise that
+// is expected, and not fewer than a part of the plan (scale.plan) for now and one lead from now.
+// Nothing: the demand is not known, or stale.
 [[nodiscard]] std::optional<std::int32_t> tidal_target(const PoolState& state,
                                                        const ServiceState& service, Time now);
 

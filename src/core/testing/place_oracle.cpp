@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace neap::testing {
@@ -171,6 +172,75 @@ std::int32_t per_node(const PoolState& state, ModelId model) {
   return most;
 }
 
+bool node_is_kept_off(const PoolState& state, const Shape& shape, NodeId id) {
+  Nearness near = shape.request.near;
+  if (near.apart < Cell::node) near.apart = Cell::any;
+  const DeviceId device = state.node(id).first;
+  if (std::find(near.exclude.begin(), near.exclude.end(), state.node(id).name) !=
+      near.exclude.end()) {
+    return true;
+  }
+  std::int32_t in_domain = 0;
+  for (const Holder& holder : group_of_shape(state, shape)) {
+    if (near.apart != Cell::any && holds_in(state, holder, near.apart, device)) return true;
+    in_domain += holds_in(state, holder, Cell::domain, device) ? 1 : 0;
+  }
+  return near.per_domain > 0 && in_domain >= near.per_domain;
+}
+
+// Equal parts of a gang, and one node for the rest.
+struct EqualParts {
+  std::int32_t size = 0, nodes = 0, rest = 0;
+};
+EqualParts equal_parts(const PoolState& state, const Shape& shape, ModelId model) {
+  const std::int32_t size = per_node(state, model);
+  return {size, shape.request.count / size, shape.request.count % size};
+}
+
+// Whether as many nodes could ever give such parts, if nothing ran.
+bool could_be_equal(const PoolState& state, const Shape& shape, ModelId model) {
+  const EqualParts parts = equal_parts(state, shape, model);
+  std::int32_t nodes = 0;
+  for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
+    const NodeState& node = state.nodes[n];
+    std::int32_t usable = 0;
+    for (std::int32_t i = 0; i < node.count; ++i) {
+      const DeviceState& device = state.devices[node.first.value + static_cast<std::uint32_t>(i)];
+      const bool role =
+          shape.dedicated ? device.role == Role::dedicated
+          : shape.purpose == Purpose::inference
+              ? device.role != Role::dedicated
+              : device.role == Role::core || (device.role == Role::buffer && shape.releasable);
+      const bool works =
+          device.health == DeviceHealth::healthy && !device.excluded && node.up && node.reachable;
+      usable += role && works && device.model == model ? 1 : 0;
+    }
+    const Request& request = shape.request;
+    const auto covers = [&](std::int32_t devices) {
+      const bool cpu = node.cpu_milli == 0 || request.cpu_milli == 0 ||
+                       part(request.cpu_milli, devices, request.count) <= node.cpu_milli;
+      const bool memory =
+          node.memory.value == 0 || request.host_memory.value == 0 ||
+          part(request.host_memory.value, devices, request.count) <= node.memory.value;
+      return cpu && memory;
+    };
+    nodes +=
+        usable >= parts.size && covers(parts.size) && !node_is_kept_off(state, shape, NodeId(n))
+            ? 1
+            : 0;
+  }
+  return nodes >= parts.nodes + (parts.rest > 0 ? 1 : 0);
+}
+
+// By the most that each node of one cell can give.
+bool gives_equal(const std::vector<std::int32_t>& most, const EqualParts& parts) {
+  const auto full =
+      std::count_if(most.begin(), most.end(), [&](std::int32_t m) { return m >= parts.size; });
+  const auto rest =
+      std::count_if(most.begin(), most.end(), [&](std::int32_t m) { return m >= parts.rest; });
+  return full >= parts.nodes && (parts.rest == 0 || rest > parts.nodes);
+}
+
 bool model_serves(const PoolState& state, const Shape& shape, ModelId model) {
   const std::int32_t count = shape.request.count;
   const bool spans = count > per_node(state, model);
@@ -182,7 +252,8 @@ bool model_serves(const PoolState& state, const Shape& shape, ModelId model) {
     });
     if (!all) return false;  // shares do not span nodes
   }
-  std::map<std::uint32_t, std::int32_t> sums;  // by the cell that the nodes of a gang are to be in
+  // By the cell that the nodes of a gang are to be in: what each of them can give.
+  std::map<std::uint32_t, std::vector<std::int32_t>> cells;
   for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
     const NodeState& node = state.nodes[n];
     const std::int32_t most = most_of(state, shape, NodeId(n), model);
@@ -190,10 +261,15 @@ bool model_serves(const PoolState& state, const Shape& shape, ModelId model) {
     const std::uint32_t cell = within == Cell::rack     ? node.rack.value
                                : within == Cell::domain ? node.domain.value
                                                         : 0;
-    sums[cell] += most;
+    cells[cell].push_back(most);
   }
-  return spans && std::any_of(sums.begin(), sums.end(),
-                              [&](const auto& sum) { return sum.second >= count; });
+  if (!spans) return false;
+  const bool equal = could_be_equal(state, shape, model);
+  return std::any_of(cells.begin(), cells.end(), [&](const auto& cell) {
+    const std::vector<std::int32_t>& most = cell.second;
+    if (equal) return gives_equal(most, equal_parts(state, shape, model));
+    return std::accumulate(most.begin(), most.end(), std::int32_t{0}) >= count;
+  });
 }
 
 std::string fault_of_nodes(const PoolState& state, const Shape& shape,

@@ -71,6 +71,7 @@ std::vector<Policy> ablations() {
   };
   with("no buffer", [](Policy& p) { p.buffer = 0; });
   with("no hourly plan", [](Policy& p) { p.plan_per_mille = 0; });
+  with("whoever fits passes", [](Policy& p) { p.queue = Policy::Queue::greedy; });
   with("no fixed cost of a preemption", [](Policy& p) { p.fixed_cost_s = 0; });
   with("no fixed cost, not core first", [](Policy& p) {
     p.fixed_cost_s = 0;

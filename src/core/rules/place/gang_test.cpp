@@ -79,16 +79,24 @@ TEST(Gang, D7_TheRestGoesNearAndWhereItFitsBest) {
   EXPECT_EQ(parts(state, "normal count=7"), "a1=4 a2=3");
 }
 
-TEST(Gang, D7_WhereNoNodesAreWholeFewNodesServe) {
-  const PoolState state = room({{"a1", "d", "a", 1},
-                                {"a2", "d", "a", 2},
-                                {"a3", "d", "a", 3},
-                                {"b1", "d", "b", 1},
-                                {"b2", "d", "b", 2}});
-  EXPECT_EQ(parts(state, "normal count=6"), "a1=3 a2=2 a3=1");
-  EXPECT_EQ(parts(state, "normal count=5"), "b1=3 b2=2");  // the rack with fewer to spare
-  EXPECT_EQ(parts(state, "normal count=11"), "a1=3 a2=2 a3=1 b1=3 b2=2");
+TEST(Gang, D7_WhereNoNodesAreWholeItWaitsForThem) {
+  const PoolState state =
+      room({{"a1", "d", "a", 1}, {"a2", "d", "a", 2}, {"a3", "d", "a", 3}, {"b1", "d", "b", 1}});
+  EXPECT_EQ(parts(state, "normal count=6"), "fragmented");
   EXPECT_EQ(parts(state, "normal count=12"), "whole_devices");
+}
+
+TEST(Gang, D7_WhereThereCouldNeverBeEqualPartsFewNodesServe) {
+  const PoolState state = pool_of(
+      "node a1 d 3 A100 1000 rack=a\n"
+      "node a2 d 2 A100 1000 rack=a\n"
+      "node a3 d 1 A100 1000 rack=a\n"
+      "node b1 d 2 A100 1000 rack=b\n"
+      "node b2 d 2 A100 1000 rack=b\n");
+  EXPECT_EQ(parts(state, "normal count=6"), "a1=3 a2=2 a3=1");
+  EXPECT_EQ(parts(state, "normal count=4"), "a1=3 a3=1") << "equal parts and the rest";
+  EXPECT_EQ(parts(state, "normal count=10"), "a1=3 a2=2 a3=1 b1=2 b2=2");
+  EXPECT_EQ(parts(state, "normal count=11"), "whole_devices");
 }
 
 TEST(Gang, D7_WholeNodesElsewhereAreBetterThanPartsInOneRack) {

@@ -1,9 +1,33 @@
 #include <algorithm>
 
+#include "core/model/pool_index.h"
 #include "core/rules/place.h"
 #include "core/rules/place/nearness.h"
 
 namespace neap {
+
+namespace {
+
+// Guard and buffer are enough for all services at their largest. Then inference has no need of
+// other devices: one replica there would keep a node from being whole for training.
+bool region_holds_all_replicas(const PoolState& state) {
+  std::int64_t devices = 0;
+  for (const ModelIndex& model : state.index->models) {
+    devices += model.usable[static_cast<std::size_t>(Role::guard)];
+    devices += model.usable[static_cast<std::size_t>(Role::buffer)];
+  }
+  if (devices == 0) return false;
+  bool some_serve = false;
+  for (const ServiceState& service : state.services) {
+    if (service.removed) continue;
+    some_serve = true;
+    devices -= std::int64_t{service.spec.max_replicas} * service.spec.request.count;
+    if (devices < 0) return false;
+  }
+  return some_serve;
+}
+
+}  // namespace
 
 std::vector<std::uint8_t> role_stages(const PoolState& state, const Shape& shape) {
   constexpr std::uint8_t core = role_bit(Role::core);
@@ -12,7 +36,9 @@ std::vector<std::uint8_t> role_stages(const PoolState& state, const Shape& shape
   if (shape.dedicated) return {role_bit(Role::dedicated)};
   const AdoptionStage stage = state.adoption.stage;
   if (shape.purpose == Purpose::inference) {
-    if (stage == AdoptionStage::physical) return {guard, guard | buffer};
+    if (stage == AdoptionStage::physical || region_holds_all_replicas(state)) {
+      return {guard, guard | buffer};
+    }
     return {guard, guard | buffer, guard | buffer | core};
   }
   if (shape.releasable && stage == AdoptionStage::time) return {core, core | buffer};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/model/host.h"
 #include "core/model/pool_index.h"
 #include "core/rules/place/gang.h"
 #include "core/rules/place/nearness.h"
@@ -164,8 +165,8 @@ std::vector<Slot> Search::at_stage(std::uint8_t mask) {
 
 namespace {
 
-// Whether the pool, were it empty, has equal parts for the gang: nodes whose devices of the model
-// all are usable in these roles.
+// Whether the pool, were it empty, has equal parts for the gang: nodes that can give as many usable
+// devices of the model as one may have, in these roles.
 bool could_be_even(const PoolState& state, const Shape& shape, ModelId model, std::uint8_t mask) {
   const Split split = split_of(shape.request, state.models[model.value].per_node);
   std::int32_t parts = split.nodes + (split.remainder > 0 ? 1 : 0);
@@ -177,7 +178,8 @@ bool could_be_even(const PoolState& state, const Shape& shape, ModelId model, st
       const bool counts = device.model == model && (mask & role_bit(device.role)) != 0;
       usable += counts && is_usable(state, device) ? 1 : 0;
     }
-    const bool full = usable >= split.per_node;
+    const bool full =
+        std::min(usable, devices_for(shape.request, whole_host(node))) >= split.per_node;
     if (full && !is_kept_off(state, shape, NodeId(static_cast<std::uint32_t>(n)))) --parts;
   }
   return parts <= 0;
