@@ -294,10 +294,8 @@ class CommandLine {
     std::shared_ptr<SubmitOptions> submit_options;
     CLI::App* app = verb("submit", "Submit task and pipeline files", submit_options, &submit);
     app->add_option("files", submit_options->files, "Files; - is standard input")->required();
-    app->add_flag("--replace", submit_options->replace,
-                  "A live service of the name is replaced by this version, replica by replica");
+    app->add_flag("--replace", submit_options->replace, "As a new version of the live service");
     add_json(app, submit_options->json);
-
     std::shared_ptr<RunOptions> run_options;
     app = verb(
         "run",
@@ -342,14 +340,12 @@ class CommandLine {
         ->excludes("--json", "--names", "--services");
 
     std::shared_ptr<NamedOptions> describe_options;
-    app = verb("describe", "All about a task, service or pipeline, with its trail",
-               describe_options, &describe);
+    app = verb("describe", "All about one, with its trail", describe_options, &describe);
     app->add_option("name", describe_options->name, "Name or id")->required();
     add_json(app, describe_options->json);
 
     std::shared_ptr<NamedOptions> why_options;
-    app = verb("why", "Why a task waits, and what would start it; of a pipeline its stages",
-               why_options, &why);
+    app = verb("why", "Why a task waits, and what would start it", why_options, &why);
     app->add_option("task", why_options->name, "Name or id")->required();
     add_json(app, why_options->json);
 

@@ -229,9 +229,11 @@ class Daemon {
     Outlet outlet;
     outlet.carry_out = [this](const Action& action) { carry_out(action); };
     outlet.acknowledge = [this](const ReportStamp& stamp) { backend_->acknowledge(stamp); };
-    outlet.publish = [this](const PoolState& state, const Record& record) {
+    outlet.route = [this](const PoolState& state, const Record& record) {
       if (router_) router_->note(state, record);
       if (metrics_) metrics_->note(state, record);
+    };
+    outlet.publish = [this](const PoolState& state, const Record& record) {
       learner_.note(state);
       const api::EventRow row = view_event(state, record);
       hub_.push(std::span(&row, 1));

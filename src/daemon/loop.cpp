@@ -247,6 +247,9 @@ void Loop::release_durable() {
     Held held = std::move(outbox_.front());
     outbox_.pop_front();
     crash_point(CrashPoint::before_actions);
+    if (outlet_.route) {
+      for (const Record& record : held.records) outlet_.route(state_, record);
+    }
     for (const Action& action : held.actions) {
       outlet_.carry_out(action);
       crash_point(CrashPoint::action_sent);

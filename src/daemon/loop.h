@@ -28,6 +28,9 @@ namespace neap::daemon {
 
 // What one turn produced, once it is durable. Called on the loop's thread.
 struct Outlet {
+  // Each record of an event before the actions of that event: who gets requests from now on gets
+  // them before another one is stopped. May be empty.
+  std::function<void(const PoolState&, const Record&)> route;
   std::function<void(const Action&)> carry_out;
   std::function<void(const ReportStamp&)> acknowledge;
   // A record as it was applied, with the state after its whole event.

@@ -38,7 +38,11 @@ class LoopTest : public ::testing::Test {
     hash_at_start_ = hash_of(recovered->state);
     const bool fresh = !recovered->state.configured;
     Outlet outlet;
-    outlet.carry_out = [this](const Action& a) { note(actions_, a); };
+    outlet.route = [this](const PoolState&, const Record& r) { note(routed_, r.sequence); };
+    outlet.carry_out = [this](const Action& a) {
+      note(routed_before_actions_, copy(routed_).size());
+      note(actions_, a);
+    };
     outlet.acknowledge = [this](const ReportStamp& s) { note(acknowledged_, s.sequence); };
     outlet.publish = [this](const PoolState&, const Record& r) { note(published_, r.sequence); };
     loop_ = std::make_unique<Loop>(
@@ -105,6 +109,8 @@ class LoopTest : public ::testing::Test {
     return list;
   }
 
+  std::vector<std::uint64_t> routed_;
+  std::vector<std::size_t> routed_before_actions_;
   std::filesystem::path folder_;
   Time clock_{hours(24 * 20'000).value};
   std::unique_ptr<Loop> loop_;
@@ -127,6 +133,15 @@ TEST_F(LoopTest, AnswersAndActsOnceDurable) {
   const auto durable = recover(path(), ReplayFrom::first_record);
   ASSERT_TRUE(durable);
   EXPECT_GE(durable->state.sequence, outcome->sequence);
+}
+
+// C4: a replica that is healthy has its requests before the one that it replaces is stopped.
+TEST_F(LoopTest, RoutesWhatAnEventBroughtBeforeItActs) {
+  start();
+  ASSERT_TRUE(tell(submission("a")));
+  // The configuration and the node, the submission, its admission and its placement at least.
+  EXPECT_GE(copy(routed_before_actions_).at(0), 5U);
+  EXPECT_EQ(copy(routed_before_actions_).at(0), copy(routed_).size());
 }
 
 TEST_F(LoopTest, RefusedEventsChangeNothing) {

@@ -79,6 +79,10 @@ class Narrator {
   void operator()(const ServiceMeasured& e) {
     service(e.name);
     say(e.in_use ? std::to_string(*e.in_use) + " requests in use" : "load unknown");
+    if (e.queued && *e.queued > 0)
+      out_.message += ", " + std::to_string(*e.queued) + " of them wait";
+    if (e.first_byte_p95)
+      out_.message += ", p95 to the first byte " + seconds_text(*e.first_byte_p95);
   }
   void operator()(const PauseRequested& e) {
     tell_all("paused by " + e.by + (e.why.empty() ? "" : ": " + e.why));

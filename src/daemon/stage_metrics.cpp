@@ -38,6 +38,7 @@ std::optional<std::int64_t> to_millionths(std::string_view text) {
     if (power.starts_with('+')) power.remove_prefix(1);
     const auto [end, error] = std::from_chars(power.data(), power.data() + power.size(), exponent);
     if (error != std::errc() || end != power.data() + power.size()) return std::nullopt;
+    exponent = std::clamp<std::int64_t>(exponent, -1'000'000, 1'000'000);
     text = text.substr(0, e);
   }
   const std::size_t dot = text.find('.');

@@ -38,6 +38,7 @@ TEST(StageMetrics, NumbersAreTakenAsWrittenD9) {
   EXPECT_EQ(value_of("0.0000005"), 1);
   EXPECT_EQ(value_of("1e-400"), 0);
   EXPECT_EQ(value_of("0e400"), 0);
+  EXPECT_EQ(value_of("1e-9223372036854775807"), 0);
   EXPECT_EQ(value_of("999999999999"), 999'999'999'999'000'000);
 }
 

@@ -287,6 +287,33 @@ TEST(Pool, WaitsAreCountedUntilPlacementAndAgainAfterAPreemption) {
   EXPECT_EQ(s.ledger.waits(s.now).tasks, 2);
 }
 
+// D9: a stage waits for devices from the moment in which it enters.
+TEST(Pool, AStageThatWaitsForOthersWaitsForNoDevice) {
+  Scene s(1);
+  PipelineSubmitted chain;
+  for (const char* name : {"p.a", "p.b"}) {
+    TaskSpec spec;
+    spec.name = name;
+    spec.contract.sdk = true;
+    chain.spec.stages.emplace_back().task = spec;
+  }
+  s.event(chain);
+  s.decide(StageEntered{PipelineId(0), 0, TaskId(0), ServiceId::none(), {}});
+  s.wait(10);
+  const AllocationId a = s.place(TaskId(0), 0);
+  s.start(a);
+  s.wait(100);
+  EXPECT_EQ(s.ledger.waits(s.now).waited_us.to_string(), "10000000");
+  s.exit(a, 0);
+  s.decide(StageEntered{PipelineId(0), 1, TaskId(1), ServiceId::none(), {}});
+  s.wait(5);
+  EXPECT_EQ(s.ledger.waits(s.now).waited_us.to_string(), "15000000");
+  s.decide(StageEnded{PipelineId(0), 1, TaskId(1), StagePhase::stopped, "cancelled"});
+  s.wait(100);
+  EXPECT_EQ(s.ledger.waits(s.now).waited_us.to_string(), "15000000");
+  EXPECT_EQ(s.ledger.waits(s.now).tasks, 2);
+}
+
 TEST(Bill, FollowsReservationAndPrice) {
   Scene s(1, {.price_milli = {{"A", 2'500}}});
   const AllocationId a = s.place(s.training("vision"), 0, 400);

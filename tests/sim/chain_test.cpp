@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "core/model/pool_index.h"
@@ -100,6 +101,12 @@ TEST(Scenario, S8_TheChainIsNotCutAndTheNewModelLoadsHot) {
   EXPECT_EQ(stage->service("chat")->spec.launch, next.launch);
   EXPECT_EQ(stage.ready("chat"), 1);
   EXPECT_TRUE(stage->service("chat")->rolled_back.empty());
+  std::printf(
+      "S8 simulated: %d preemptions of the chain, evaluate waited %lld us, never fewer "
+      "than %lld replicas ready\n",
+      stage.task("nightly.train").preemptions + stage.task("nightly.evaluate").preemptions,
+      static_cast<long long>(stage.task("nightly.evaluate").waited.value),
+      static_cast<long long>(least_ready));
   // And the burst has what the chain has left.
   ASSERT_TRUE(stage.wait_for([&] { return stage.ready("burst") == 3; }));
 }

@@ -23,7 +23,8 @@ DrillStarted burst(std::int32_t replicas, std::int32_t preemptions) {
 // Night: one replica, and training on all that is not the guard.
 class Night {
  public:
-  explicit Night(simulated::Behaviour behaviour = {}) : stage(pool_with(3, 2), nodes_of(12, 4)) {
+  explicit Night(simulated::Behaviour behaviour = {}, Site::Options options = {})
+      : stage(pool_with(3, 2), nodes_of(12, 4), options) {
     stage->submit(service_of("chat", 1, 9), constant(1));
     EXPECT_TRUE(stage.wait_for([&] { return stage.ready("chat") == 1; }));
     for (int i = 0; i < 9; ++i) {
@@ -106,6 +107,46 @@ TEST(Drill, F12_ItEndsByItselfWhenTheDaemonIsKilledMidway) {
     EXPECT_TRUE(night.stage.state().last_drill.passed) << at.value << " " << night.verdict();
     EXPECT_TRUE(night.is_as_before()) << at.value;
   }
+}
+
+// in_the_state: as it is. by_its_command: planted, a drill that its command begins and ends, from
+// outside; the command is killed half way.
+enum class Kept : std::uint8_t { in_the_state, by_its_command };
+
+// Reports are lost, late and doubled, and the daemon crashes at random, also while it writes.
+bool ends_as_before(std::uint64_t seed, Kept kept) {
+  Site::Options options;
+  options.seed = seed;
+  options.network = {.least = milliseconds(1),
+                     .most = milliseconds(500),
+                     .lost = Ppm(50'000),
+                     .doubled = Ppm(50'000),
+                     .late = Ppm(20'000),
+                     .latest = seconds(10)};
+  options.crashes.at_each_point = Ppm(1'000);
+  Night night({}, options);
+  const auto replicas = static_cast<std::int32_t>(3 + seed % 4);
+  if (kept == Kept::by_its_command) {
+    night.stage->ask(ServiceScaled{"chat", replicas, 9, "drill"});
+    night.stage.run_for(minutes(75));
+  } else {
+    night.stage->ask(burst(replicas, 9));
+    if (!night.ends()) return false;
+  }
+  const auto as_before = [&] {
+    return night.stage.replicas("chat") == 1 && !night.stage.state().pause.active;
+  };
+  return night.stage.wait_for(as_before, minutes(2)) && night.is_as_before();
+}
+
+TEST(DrillProperty, F12_WhateverCrashesThePoolIsAsBefore) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    EXPECT_TRUE(ends_as_before(seed, Kept::in_the_state)) << "seed " << seed;
+  }
+}
+
+TEST(DrillProperty, F12_ADrillThatItsCommandHasToEndIsNoticed) {
+  EXPECT_FALSE(ends_as_before(1, Kept::by_its_command));
 }
 
 TEST(Drill, F12_ATaskThatDoesNotLeaveEndsItAndIsSaid) {
