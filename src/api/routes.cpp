@@ -107,6 +107,7 @@ class Routes {
   Response stop_drill(const Request& request) const;
   Response drill(const Request& request) const;
   Response change_stage(const Request& request) const;
+  Response profiles(const Request& request) const;
   Response with_task(const Request& request,
                      const std::function<Response(const Caller&, std::uint64_t)>& act) const;
   Response with_pipeline(const Request& request,
@@ -362,6 +363,21 @@ Response Routes::drill(const Request& request) const {
   return reply(report);
 }
 
+// Of types whose tasks the caller may see.
+Response Routes::profiles(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<ProfileListing> listing = context_.control.profiles();
+  constexpr std::uint32_t nobody = 0xffffffff;  // whose work administrators alone see
+  if (listing && !context_.authority.sees(caller, nobody)) {
+    std::erase_if(listing->profiles, [&](const ProfileRow& row) {
+      return std::none_of(row.owners.begin(), row.owners.end(), [&](std::uint32_t owner) {
+        return context_.authority.sees(caller, owner);
+      });
+    });
+  }
+  return reply(listing);
+}
+
 Response Routes::change_stage(const Request& request) const {
   const Caller caller = caller_of(request);
   if (auto may = context_.authority.may_administer(caller); !may) return failure(may.error());
@@ -435,8 +451,7 @@ http::Router make_router(const RouteContext& context) {
              [routes](const Request&) { return reply(routes.control().status()); });
   router.add("GET", "/v1/pool",
              [routes](const Request&) { return reply(routes.control().describe_pool()); });
-  router.add("GET", "/v1/profiles",
-             [routes](const Request&) { return reply(routes.control().profiles()); });
+  router.add("GET", "/v1/profiles", [routes](const Request& r) { return routes.profiles(r); });
   router.add("GET", "/v1/review", [routes](const Request& r) {
     const Result<std::int64_t> from = number_in_query(r, "from_us", unknown);
     if (!from) return failure(from.error());

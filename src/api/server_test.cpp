@@ -300,12 +300,17 @@ TEST_F(RoutesTest, G5_UsersManageTheirOwnTasksOnly) {
     const char* method;
     const char* path;
     const char* body;
-  } asked[] = {
-      {"DELETE", "/v1/tasks/mine", ""},    {"GET", "/v1/tasks/mine", ""},
-      {"GET", "/v1/tasks/mine/why", ""},   {"GET", "/v1/tasks/mine/log", ""},
-      {"DELETE", "/v1/tasks/1", ""},       {"GET", "/v1/services/chat", ""},
-      {"DELETE", "/v1/services/chat", ""}, {"POST", "/v1/services/chat/scale", "{\"max\":1}"},
-      {"POST", "/v1/pause", ""},           {"POST", "/v1/resume", ""}};
+  } asked[] = {{"DELETE", "/v1/tasks/mine", ""},
+               {"GET", "/v1/tasks/mine", ""},
+               {"GET", "/v1/tasks/mine/why", ""},
+               {"GET", "/v1/tasks/mine/log", ""},
+               {"DELETE", "/v1/tasks/1", ""},
+               {"GET", "/v1/services/chat", ""},
+               {"DELETE", "/v1/services/chat", ""},
+               {"POST", "/v1/services/chat/scale", "{\"max\":1}"},
+               {"POST", "/v1/pause", ""},
+               {"POST", "/v1/resume", ""},
+               {"POST", "/v1/stage", "{\"to\":\"memory\"}"}};
   for (const auto& one : asked) {
     const http::Response answer = ask(stranger, one.method, one.path, one.body);
     EXPECT_EQ(answer.status, 403) << one.method << " " << one.path;
@@ -322,6 +327,8 @@ TEST_F(RoutesTest, G5_ListingsShowOnesOwn) {
   ASSERT_EQ(tasks.size(), 1u);
   EXPECT_EQ(tasks.at(0).at("name"), "theirs");
   EXPECT_EQ(Json::parse(ask(stranger, "GET", "/v1/services").body).at("services").size(), 1u);
+  EXPECT_TRUE(Json::parse(ask(stranger, "GET", "/v1/profiles").body).at("profiles").empty());
+  EXPECT_EQ(Json::parse(ask(0, "GET", "/v1/profiles").body).at("profiles").size(), 1u);
   const Json holders =
       Json::parse(ask(stranger, "GET", "/v1/devices").body).at("devices").at(0).at("holders");
   EXPECT_EQ(holders.at(0).at("task"), "(another user's)");
@@ -340,6 +347,19 @@ TEST_F(RoutesTest, G5_RootAndTheDaemonsUserAdminister) {
     EXPECT_EQ(Json::parse(ask(uid, "GET", "/v1/tasks").body).at("tasks").size(), 3u);
     EXPECT_EQ(ask(uid, "DELETE", "/v1/tasks/theirs").status, 200);
     EXPECT_EQ(ask(uid, "POST", "/v1/pause").status, 200);
+  }
+}
+
+TEST(Decode, F8_AChangeOfStage) {
+  const auto change = decode_stage_change(R"({"to":"memory","why":"calm","force":true})");
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->to, "memory");
+  EXPECT_EQ(change->why, "calm");
+  EXPECT_TRUE(change->forced);
+  EXPECT_FALSE(decode_stage_change(R"({"to":"memory"})")->forced);
+  for (const char* body : {"", "{}", R"({"to":1})", R"({"to":"memory","force":"yes"})",
+                           R"({"to":"memory","when":"now"})"}) {
+    EXPECT_FALSE(decode_stage_change(body)) << body;
   }
 }
 

@@ -346,6 +346,7 @@ struct ProfileRow {
   std::int64_t declared_mib = 0;  // of each device; 0: not declared
   std::int64_t weights_mib = 0, kv_cache_mib = 0, activations_mib = 0, framework_mib = 0;
   ObservedRow memory_mib, work_us, save_us, stall_us, restore_us;
+  std::vector<std::uint32_t> owners;  // of its tasks that are remembered, sorted; not in answers
 };
 struct ProfileListing {
   PoolStatus pool;

@@ -1,6 +1,8 @@
 #include "daemon/adoption_views.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "core/rules/adoption.h"
 #include "core/rules/profile.h"
@@ -56,6 +58,13 @@ api::PoolDetail view_pool(const PoolState& state, Time now, const ViewContext& c
 
 api::ProfileListing view_profiles(const PoolState& state, const ViewContext& context) {
   api::ProfileListing out{view_status(state, context), {}};
+  std::map<std::string, std::set<std::uint32_t>> owners;
+  state.tasks.for_each([&](const TaskState& task) {
+    const TaskSpec& spec = task.spec;
+    if (!spec.profile.empty()) {
+      owners[profile_key(spec.team, spec.profile)].insert(spec.owner.uid);
+    }
+  });
   for (const TaskProfile& profile : state.profiles.known) {
     api::ProfileRow& row = out.profiles.emplace_back();
     row.name = profile.name;
@@ -71,6 +80,8 @@ api::ProfileListing view_profiles(const PoolState& state, const ViewContext& con
     row.save_us = observed(profile.save);
     row.stall_us = observed(profile.stall);
     row.restore_us = observed(profile.restore);
+    const std::set<std::uint32_t>& uids = owners[profile.name];
+    row.owners.assign(uids.begin(), uids.end());
   }
   return out;
 }

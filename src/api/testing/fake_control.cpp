@@ -251,6 +251,7 @@ Result<ProfileListing> FakeControl::profiles() {
   row.declared_mib = 8'192;
   row.memory_mib = {5, 9'000, 9'216};
   row.work_us = {5, 3'600'000'000, 4'000'000'000};
+  row.owners = {tasks_[0].row.subject.owner_uid};
   return ProfileListing{pool(), {row}};
 }
 
