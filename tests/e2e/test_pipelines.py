@@ -55,6 +55,12 @@ def nightly(pool, **train):
         stage("train", TRAIN), stage("evaluate", EVALUATE, after=["train"]), deploy]}}
 
 
+def status_of(pool, name):
+    request = Request(pool, name, timeout=10)
+    request.join()
+    return request.status
+
+
 class Traffic(threading.Thread):
     """Requests one after another, from now until the end: what they were answered."""
 
@@ -104,8 +110,7 @@ class PipelineTest(unittest.TestCase):
 
     def serve_v1(self):
         self.pool.submit({"service": chat(self.pool)})
-        wait_for("v1 to serve",
-                 lambda: self.pool.service("chat")["service"]["replicas_ready"] == 1)
+        wait_for("v1 to answer", lambda: status_of(self.pool, "chat") == 200)
 
     def test_s8_the_chain_is_not_cut_and_the_new_model_loads_hot(self):
         pool = self.pool = Pool(self).start()
@@ -249,10 +254,8 @@ class PipelineTest(unittest.TestCase):
         statuses = []
 
         def answered():
-            request = Request(pool, "chat", timeout=10)
-            request.join()
-            statuses.append(request.status)
-            return request.status == 200
+            statuses.append(status_of(pool, "chat"))
+            return statuses[-1] == 200
         wait_for("a request to be answered", answered)
         self.assertEqual(statuses[0], 503)
         wait_for("it to sleep again", lambda: ready() == 0)
