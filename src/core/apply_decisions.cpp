@@ -78,7 +78,13 @@ class DecisionApplier {
   }
 
   void operator()(const MovePlanned& d) {
-    claim({d.task, d.slots, {}, state_.now, d.expected, PlanKind::move, d.for_task});
+    const TaskState& task = state_.tasks.at(d.task);
+    Plan plan{d.task, d.slots, {}, state_.now, d.expected, PlanKind::move, d.for_task, {}};
+    if (d.slots.size() != task.slots.size()) {
+      plan.kind = PlanKind::resize;  // it takes some of its own along: it leaves them to itself
+      plan.victims = {{d.task, ReleaseMode::boundary, d.expected, 0}};
+    }
+    claim(std::move(plan));
   }
 
   void operator()(const LookScheduled& d) {

@@ -370,7 +370,7 @@ class EventApplier {
   // all of it, finished, or was thrown away by its owner.
   void keep_progress(TaskState& task, bool yielded) {
     if (task.phase == Phase::starting) return;
-    task.done += task.captured - task.started_at;
+    task.done += progress_of(task, task.captured - task.started_at);
     const bool finished = task.exit_signal == 0 && task.exit_code == 0;
     const bool all_saved = yielded && task.last_step <= task.durable_step;
     const bool unwanted = task.stop_reason == StopReason::cancelled;
@@ -402,6 +402,9 @@ class EventApplier {
                          " checkpoints in a row were overdue");
     } else if (e.signal == 0 && e.code == 0) {
       end_allocation(state_, task, Phase::finished, {});
+    } else if (reason == StopReason::resized) {
+      ++task.resizes;  // its own devices, or more: it gives nothing up for others
+      end_allocation(state_, task, Phase::waiting, {});
     } else if (reason == StopReason::moved) {
       count_interruption(task);
       end_allocation(state_, task, Phase::waiting, {});

@@ -12,6 +12,7 @@
 #include "core/rules/order.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/resize.h"
 #include "core/rules/scale.h"
 #include "core/rules/starts.h"
 #include "core/rules/teams.h"
@@ -264,10 +265,10 @@ void Decider::place_waiting() {
       set_wait_code(head.shape, WaitCode::team_limit);
       continue;
     }
-    Placement placement = place(state_, state_.shape(head.shape));
+    Placement placement = place_some(state_.shape(head.shape));
     const bool held = is_held_back(state_, task);
     if (placement.slots.empty() && !held && give_room_to(task)) {
-      placement = place(state_, state_.shape(head.shape));
+      placement = place_some(state_.shape(head.shape));
     }
     if (!placement.slots.empty() && held) {
       set_wait_code(head.shape, WaitCode::starts);
@@ -291,69 +292,8 @@ void Decider::place_waiting() {
 
 // It waits, and others pass it: a team at its limit holds nobody else up.
 bool Decider::is_over_limit(const TaskState& task) const {
-  const Shape& shape = state_.shape(task.shape);
-  return limit_in_the_way(state_, shape.team, milli_of(shape.request)).has_value();
-}
-
-namespace {
-// Somebody of a lighter tier runs, or of the same one for a guarantee.
-bool somebody_may_yield(const PoolState& state, const Shape& shape) {
-  const auto& running = state.index->running_by_tier;
-  const bool equal = TeamRights(state, shape).taking() == Taking::equal;
-  return std::any_of(running.begin(), running.end(), [&](const auto& entry) {
-    const auto [tier, purpose] = entry.first;
-    return tier > shape.tier || (equal && purpose == static_cast<std::uint8_t>(Purpose::batch) &&
-                                 state.tier(tier).weight == state.tier(shape.tier).weight);
-  });
-}
-}  // namespace
-
-Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
-  const Shape& shape = state_.shape(task.shape);
-  const PreemptSpec& preempt = state_.spec.preempt;
-  if (!preempt.enabled || shape.dedicated || !may_claim_back(state_, shape)) {
-    return Preempting::impossible;
-  }
-  if (!somebody_may_yield(state_, shape) || state_.preempt_retry_at[task.shape.value] > now_) {
-    return Preempting::impossible;
-  }
-  if (++searches > victim_searches_per_decide) {
-    state_.index->agenda.shapes.insert(task.shape.value);
-    return Preempting::impossible;
-  }
-  const bool below_floor =
-      shape.purpose == Purpose::inference && state_.index->training_on_guard > 0;
-  const Micros usual = preempt.checkpoint_interval + preempt.grace;
-  const bool at_once =
-      below_floor || (task.service.valid() && is_short(state_, state_.service(task.service), now_));
-  Micros within = at_once ? preempt.guard_reclaim : usual;
-  // What is being left already may be enough; only then are others asked.
-  auto proposal = find_leaving(state_, shape, now_ + within);
-  if (!proposal) proposal = find_victims(state_, shape, now_, now_ + within);
-  if (!proposal && at_once && !below_floor) {  // nobody can leave so soon
-    within = usual;
-    proposal = find_leaving(state_, shape, now_ + within);
-    if (!proposal) proposal = find_victims(state_, shape, now_, now_ + within);
-  }
-  // Nobody is asked to yield in a pause (G4); who waits is told whether it is that.
-  if (state_.pause.active) return proposal ? Preempting::paused : Preempting::impossible;
-  if (!proposal) {
-    emit(PreemptRetryScheduled{task.shape, now_ + preempt_retry});
-    return Preempting::impossible;
-  }
-  const std::vector<Victim> victims = proposal->victims;
-  emit(PreemptionPlanned{task.id, std::move(proposal->slots), std::move(proposal->victims),
-                         now_ + within, proposal->lower_bound});
-  for (const Victim& victim : victims) {
-    const TaskState& v = state_.tasks.at(victim.task);
-    if (victim.mode == ReleaseMode::finish || v.phase != Phase::running) continue;
-    if (victim.mode == ReleaseMode::kill) {
-      emit(KillAsked{v.id, v.allocation, StopReason::preempted});
-    } else {
-      emit(YieldAsked{v.id, v.allocation, victim.mode, victim.release_by, StopReason::preempted});
-    }
-  }
-  return Preempting::planned;
+  const Shape least = with_least(state_.shape(task.shape));
+  return limit_in_the_way(state_, least.team, milli_of(least.request)).has_value();
 }
 
 void Decider::set_wait_code(ShapeId shape, WaitCode code) {

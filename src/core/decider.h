@@ -1,6 +1,7 @@
 // The steps of decide(), one method each. For engine.cpp alone.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace neap {
 
 struct Departure;
 struct Move;
+struct Offer;
+struct Placement;
+struct Proposal;
 
 // Placements tried in one call of decide(); what is left goes on with the next event, so that no
 // event waits behind a long queue.
@@ -38,6 +42,7 @@ class Decider {
   void keep_room();
   void place_waiting();
   void defragment();
+  void grow();
   void rehearse();
   void report_conditions();
 
@@ -52,6 +57,8 @@ class Decider {
   void drop_plan_of(TaskId task, const std::string& why);
   enum class Preempting : std::uint8_t { planned, impossible, paused };
   Preempting try_preempt(const TaskState& task, int& searches);
+  enum class Asking : std::uint8_t { nobody, others };  // to yield
+  std::optional<Proposal> find_proposal(const Shape& shape, Time by, Asking asking);
   void set_wait_code(ShapeId shape, WaitCode code);
   void count_demand();
   void spread_roles();
@@ -75,6 +82,11 @@ class Decider {
   void lend_room_behind(ShapeId shape);
   bool reclaim_loans(TaskId lender);
   void stop_consolidating();
+  // decider_resize.cpp
+  [[nodiscard]] Placement place_some(const Shape& shape) const;
+  bool shrink_for(const TaskState& task, Time needed_by);
+  void resize(TaskId task, std::vector<Slot> slots, const Offer& offer, TaskId for_task);
+  void stop_growing();
 
   PoolState& state_;
   Time now_;

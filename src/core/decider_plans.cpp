@@ -55,7 +55,7 @@ void Decider::settle_plan(TaskId id) {
     drop_plan_of(id, "a claimed device is no longer usable");
   } else if (!hosts_cover(state_, plan)) {
     drop_plan_of(id, "a node has less CPU or memory than was claimed of it");
-  } else if (plan.kind == PlanKind::move) {
+  } else if (plan.kind == PlanKind::move || plan.kind == PlanKind::resize) {
     settle_move(plan);
   } else if (plan.victims.empty() && is_held_back(state_, task)) {
     // Its devices stay claimed until it may start.
@@ -83,12 +83,14 @@ void Decider::drop_plan_of(TaskId id, const std::string& why) {
   const auto found = state_.plans.find(id);
   if (found == state_.plans.end()) return;
   const std::vector<Victim> victims = found->second.victims;
-  const bool moves = found->second.kind == PlanKind::move;
+  const bool moves = found->second.kind == PlanKind::move || found->second.kind == PlanKind::resize;
   room_was_given_ = room_was_given_ || found->second.kind == PlanKind::reservation;
   emit(PreemptionDropped{id, why});
   if (moves) {
     const TaskState& task = state_.tasks.at(id);
-    const bool may_stay = task.phase == Phase::yielding && task.stop_reason == StopReason::moved;
+    const bool may_stay =
+        task.phase == Phase::yielding &&
+        (task.stop_reason == StopReason::moved || task.stop_reason == StopReason::resized);
     if (may_stay) emit(YieldWithdrawn{task.id, task.allocation});
     return;
   }

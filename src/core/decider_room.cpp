@@ -9,6 +9,7 @@
 #include "core/rules/keep_room.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/resize.h"
 #include "core/rules/starts.h"
 #include "core/rules/teams.h"
 
@@ -105,7 +106,7 @@ bool Decider::has_turn(const TaskState& task) {
 }
 
 bool Decider::reserve(const TaskState& task) {
-  std::optional<Room> room = find_room(state_, state_.shape(task.shape), now_);
+  std::optional<Room> room = find_room(state_, with_least(state_.shape(task.shape)), now_);
   if (!room) return false;
   if (room->victims.empty() && is_held_back(state_, task)) return false;
   if (room->victims.empty()) {

@@ -38,6 +38,7 @@ void decide(PoolState& state, Time now, StepResult& result) {
   decider.place_waiting();      // 9. in order of tier: place, or plan a preemption, or say why not
   decider.defragment();         // 10. at low tide: devices and nodes become free as a whole
   decider.rehearse();           // 11. a drill pauses, resumes and ends by itself
+  decider.grow();               // who runs with fewer devices than it asks for gets what is free
   decider.report_conditions();  // 12. conditions of the pool
 }
 

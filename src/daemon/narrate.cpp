@@ -204,6 +204,13 @@ class Narrator {
   }
   void operator()(const MovePlanned& d) {
     task(d.task);
+    if (d.slots.size() != state_.tasks.at(d.task).slots.size()) {
+      return say("to go on with " + std::to_string(d.slots.size()) + " of " +
+                 std::to_string(state_.tasks.at(d.task).spec.request.count) + " devices, " +
+                 place_text(state_, d.slots) +
+                 (d.for_task.valid() ? ", to make room for " + victim_name(d.for_task, d.task)
+                                     : ", which are free"));
+    }
     say("to be moved to " + place_text(state_, d.slots) + " to make room" +
         (d.for_task.valid() ? " for " + victim_name(d.for_task, d.task) : ""));
   }

@@ -46,15 +46,22 @@ std::int64_t exit_code_of(const TaskState& task) {
   return task.exit_signal != 0 ? 128 + task.exit_signal : task.exit_code;
 }
 
+std::string yield_text(const PoolState& state, const TaskState& task) {
+  if (task.stop_reason == StopReason::moved) return "moved to make room";
+  const auto plan = state.plans.find(task.id);
+  if (task.stop_reason != StopReason::resized || plan == state.plans.end()) {
+    return std::string(name_of(task.stop_reason));
+  }
+  return "goes on with " + std::to_string(plan->second.slots.size()) + " devices";
+}
+
 std::string reason_of(const PoolState& state, const TaskState& task) {
   switch (task.phase) {
     case Phase::waiting:
       return explain_wait(state, task);
     case Phase::yielding:
       return "asked to yield (" + std::string(name_of(task.yield_mode)) + ", " +
-             (task.stop_reason == StopReason::moved ? "moved to make room"
-                                                    : std::string(name_of(task.stop_reason))) +
-             ")";
+             yield_text(state, task) + ")";
     case Phase::stopping:
       return "asked to stop: " + std::string(name_of(task.stop_reason));
     default:

@@ -153,6 +153,7 @@ class EventBooker {
                            allocation.reason == StopReason::guard_restored ||
                            allocation.reason == StopReason::moved ||
                            allocation.reason == StopReason::adoption ||
+                           allocation.reason == StopReason::resized ||
                            allocation.reason == StopReason::device_failed;
         end(allocation, Ending::broken_off, asked ? Requeue::yes : Requeue::no);
       }
@@ -299,7 +300,8 @@ class DecisionBooker {
     allocation->reason = reason;
     TaskBook& task = *books_.find_task(allocation->task);
     if (reason != StopReason::preempted && reason != StopReason::guard_restored &&
-        reason != StopReason::moved && reason != StopReason::adoption) {
+        reason != StopReason::moved && reason != StopReason::adoption &&
+        reason != StopReason::resized) {
       return;
     }
     const auto preemptor = s_.preemptors.find(task.id);

@@ -254,7 +254,8 @@ void Invariants::check(const YieldAsked& d) {
   if (second_.pause.active) violated(task.spec.name, " is to yield while the pool is paused");
   if (task.phase != Phase::running) violated(task.spec.name, " is to yield and does not run");
   if (d.reason != StopReason::preempted && d.reason != StopReason::guard_restored &&
-      d.reason != StopReason::moved && d.reason != StopReason::adoption) {
+      d.reason != StopReason::moved && d.reason != StopReason::adoption &&
+      d.reason != StopReason::resized) {
     violated(task.spec.name, " is to yield without a need");
   }
   check_victim(task, d.mode);
@@ -265,7 +266,8 @@ void Invariants::check(const StopAsked& d) {
   if (d.reason == StopReason::none) violated(task.spec.name, " is stopped without a reason");
   const bool for_capacity = d.reason == StopReason::preempted ||
                             d.reason == StopReason::guard_restored ||
-                            d.reason == StopReason::moved || d.reason == StopReason::adoption;
+                            d.reason == StopReason::moved || d.reason == StopReason::adoption ||
+                            d.reason == StopReason::resized;
   if (for_capacity && (task.phase != Phase::yielding || task.captured <= task.started_at)) {
     violated(task.spec.name, " is stopped for capacity before its boundary");
   }

@@ -107,6 +107,7 @@ std::vector<std::string> environment_of(const StartTask& start, const Json& laun
   }
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   variables["CUDA_VISIBLE_DEVICES"] = joined(start.devices);
+  variables["NEAP_GPUS"] = std::to_string(start.devices.size());
   if (task.service) variables["NEAP_PORT"] = std::to_string(task.service->port);
   if (const Json* folder = launch.find("model_dir");
       folder != nullptr && folder->kind == Json::Kind::string) {

@@ -46,13 +46,14 @@ struct Behaviour {
 
   Fault fault = Fault::none;
   std::int64_t fault_at = 0;
+  std::int64_t devices = 0;  // that `step` is the time of; with others it takes as much longer
   std::int64_t fault_times = 1'000'000;  // starts that show the fault; later ones are good
 };
 
 NEAP_FIELDS_BEGIN(Behaviour)
 NEAP_ROW(spawn, load, steps, step, interval, save, stall, restore)
 NEAP_ROW(release, drain, sick_every, sick_for, fault, fault_at, fault_times, report)
-NEAP_ROW(peak_mib)
+NEAP_ROW(peak_mib, devices)
 NEAP_FIELDS_END
 
 [[nodiscard]] std::string launch_text(const Behaviour& behaviour);

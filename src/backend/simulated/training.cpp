@@ -44,6 +44,12 @@ void Training::begin() {
   });
 }
 
+Micros Training::step_time() const {
+  const auto has = static_cast<std::int64_t>(order_.slots.size());
+  if (behaviour_.devices <= 0 || has == 0) return behaviour_.step;
+  return Micros((behaviour_.step.value * behaviour_.devices + has - 1) / has);
+}
+
 void Training::run_from(std::int64_t step) {
   forget_plans();
   doing_ = Doing::stepping;
@@ -54,18 +60,18 @@ void Training::run_from(std::int64_t step) {
 
 std::int64_t Training::step_at(Time moment) const {
   if (doing_ != Doing::stepping) return step_;
-  return segment_step_ + (moment - segment_start_).value / behaviour_.step.value;
+  return segment_step_ + (moment - segment_start_).value / step_time().value;
 }
 
 Time Training::end_of(std::int64_t step) const {
-  return segment_start_ + behaviour_.step * (step - segment_step_);
+  return segment_start_ + step_time() * (step - segment_step_);
 }
 
 Time Training::next_boundary() const {
   if (behaviour_.interval.value == 0 || shows(Fault::skips_checkpoints)) return Time::never();
   const Micros due = last_boundary_ + behaviour_.interval - segment_start_;
   const std::int64_t steps =
-      std::max<std::int64_t>(1, (due.value + behaviour_.step.value - 1) / behaviour_.step.value);
+      std::max<std::int64_t>(1, (due.value + step_time().value - 1) / step_time().value);
   return end_of(segment_step_ + steps);
 }
 
@@ -116,7 +122,7 @@ bool Training::misbehave() {
 void Training::report_steps() {
   const std::int64_t count = step_ - reported_;
   const std::int64_t last = shows(Fault::reports_backwards) ? step_ / 2 : step_;
-  report(StepsReported{.last = last, .count = count, .busy = behaviour_.step * count});
+  report(StepsReported{.last = last, .count = count, .busy = step_time() * count});
   reported_ = step_;
   last_report_ = now();
 }

@@ -29,6 +29,7 @@ class Training : public Process {
   void saved(std::int64_t step, Time captured);
   void release();
   void finish();
+  [[nodiscard]] Micros step_time() const;
   [[nodiscard]] std::int64_t step_at(Time moment) const;
   [[nodiscard]] Time end_of(std::int64_t step) const;
   [[nodiscard]] Time next_boundary() const;

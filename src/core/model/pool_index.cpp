@@ -476,10 +476,10 @@ bool index_is_current(const PoolState& state) {
          a.free_hosts == b.free_hosts && a.groups == b.groups && a.weights == b.weights &&
          a.rack_nodes == b.rack_nodes && a.domain_nodes == b.domain_nodes &&
          a.waiters == b.waiters && a.reserved == b.reserved && a.moving == b.moving &&
-         a.lane == b.lane && a.promised == b.promised && a.infeasible == b.infeasible &&
-         teams_are_equal(state, fresh) && a.near_deadline == b.near_deadline &&
-         a.leaving == b.leaving && a.loading == b.loading && a.ended == b.ended &&
-         a.running_by_tier == b.running_by_tier;
+         a.ranged == b.ranged && a.lane == b.lane && a.promised == b.promised &&
+         a.infeasible == b.infeasible && teams_are_equal(state, fresh) &&
+         a.near_deadline == b.near_deadline && a.leaving == b.leaving && a.loading == b.loading &&
+         a.ended == b.ended && a.running_by_tier == b.running_by_tier;
 }
 
 }  // namespace neap

@@ -108,7 +108,7 @@ struct PoolIndex {
   IdSet waiting_shapes;
   std::set<std::tuple<TierId, QueueKey>> waiters;  // all of them
   std::set<TaskId> reserved, moving;               // tasks with a plan of that kind; or resize
-  std::set<TaskId> shrunk;                         // running with fewer devices than they ask for
+  std::set<TaskId> ranged;                         // running, with a range of devices
   std::shared_ptr<TeamIndex> teams;  // what each team has; none where the pool has no teams
   std::set<DeviceId> lane;           // its devices, usable or not
   std::set<WaitKey> promised;  // wait, with a start that is promised, or are to be forced without

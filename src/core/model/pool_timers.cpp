@@ -38,6 +38,11 @@ void refresh_timer(PoolState& state, const TaskState& task) {
   } else {
     state.index->leaving.erase(task.id);
   }
+  if (task.phase == Phase::running && task.spec.request.least > 0) {
+    state.index->ranged.insert(task.id);
+  } else {
+    state.index->ranged.erase(task.id);
+  }
   Time at = Time::never();
   switch (task.phase) {
     case Phase::waiting:
@@ -138,7 +143,9 @@ void refresh_start_timers(PoolState& state) {
 
 void note_plan(PoolState& state, const Plan& plan) {
   if (plan.kind == PlanKind::reservation) state.index->reserved.insert(plan.task);
-  if (plan.kind == PlanKind::move) state.index->moving.insert(plan.task);
+  if (plan.kind == PlanKind::move || plan.kind == PlanKind::resize) {
+    state.index->moving.insert(plan.task);
+  }
   refresh_plan_timer(state, plan);
 }
 

@@ -183,12 +183,32 @@ const PipelineState* find_pipeline(const PoolState& state, PipelineId id) {
   return found != state.pipelines.end() && found->id == id ? &*found : nullptr;
 }
 
+namespace {
+struct DeviceCount {
+  std::int64_t has = 1, asked = 1;
+};
+// Alike where it has no range, and while it waits.
+DeviceCount devices_of(const TaskState& task) {
+  if (task.spec.request.least <= 0 || task.slots.empty()) return {};
+  return {static_cast<std::int64_t>(task.slots.size()), task.spec.request.count};
+}
+}  // namespace
+
 std::optional<Micros> remaining_work(const TaskState& task, Time now) {
   if (!task.spec.work) return std::nullopt;
   Micros spent = task.done;
-  if (task.phase == Phase::running || task.phase == Phase::yielding) spent += now - task.started_at;
+  if (task.phase == Phase::running || task.phase == Phase::yielding) {
+    spent += progress_of(task, now - task.started_at);
+  }
   if (spent >= *task.spec.work) return std::nullopt;
-  return *task.spec.work - spent;
+  const Micros left = *task.spec.work - spent;
+  const auto [devices, asked] = devices_of(task);
+  return Micros((left.value * asked + devices - 1) / devices);
+}
+
+Micros progress_of(const TaskState& task, Micros time) {
+  const auto [devices, asked] = devices_of(task);
+  return Micros(time.value * devices / asked);
 }
 
 std::int64_t held_milli(const TaskState& task) {

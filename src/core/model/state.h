@@ -375,6 +375,9 @@ struct PoolState {
 // Remaining work W of a task that runs or waits; nothing when it is not known, or when the task
 // has run for longer than was declared: then the declaration says nothing any more.
 [[nodiscard]] std::optional<Micros> remaining_work(const TaskState& task, Time now);
+// Of time that it has run, the part that counts as work: with fewer devices than it asks for it
+// gets on as much more slowly, and its work is that of all of them.
+[[nodiscard]] Micros progress_of(const TaskState& task, Micros time);
 // milli-GPU held by the current allocation.
 [[nodiscard]] std::int64_t held_milli(const TaskState& task);
 

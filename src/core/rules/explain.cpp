@@ -34,6 +34,7 @@ std::string request_text(const Request& request) {
     text = percent_text(request.share) + " of a device";
     if (request.count > 1) text = std::to_string(request.count) + " times " + text;
   }
+  if (request.least > 0) text += " (" + std::to_string(request.least) + " will do)";
   if (request.memory.value > 0) text += " with " + gib_text(request.memory);
   for (std::size_t i = 0; i < request.models.size(); ++i) {
     text += (i == 0 ? " (" : " or ") + request.models[i];
@@ -71,6 +72,10 @@ Best best_of(const PoolState& state, const Shape& shape) {
 std::string plan_text(const PoolState& state, const TaskState& task) {
   const Plan& plan = state.plans.at(task.id);
   if (plan.kind == PlanKind::move) return "moved to make room: it goes on at once elsewhere";
+  if (plan.kind == PlanKind::resize) {
+    return "goes on at once with " + std::to_string(plan.slots.size()) + " of the " +
+           std::to_string(task.spec.request.count) + " devices that it asks for";
+  }
   const bool kept = plan.kind == PlanKind::reservation;
   std::string text = kept ? "devices are kept for it, as others passed it; waiting for "
                           : "devices are claimed; waiting for ";

@@ -166,18 +166,22 @@ bool TeamRights::may_ask(const TaskState& task) const {
   return seen >= 0 && is_entitled_beside(seen);
 }
 
-bool TeamRights::take(const Victim& victim, Taken& taken) const {
-  if (victim.mode == ReleaseMode::finish) return true;  // nobody is asked
-  const TaskState& task = state_.tasks.at(victim.task);
+bool TeamRights::take(const TaskState& task, std::int64_t milli, Taken& taken) const {
+  if (!is_bound()) return true;
   const auto from = teams_->find(task.spec.team);
   if (!from || *from == team_) return true;  // its own affair
-  const std::int64_t milli = held_milli(task);
   bool within = true;
   teams_->for_chain(*from,
                     [&](std::int32_t n) { within = within && taken[n] + milli <= spare_of(n); });
   if (!within) return false;
   teams_->for_chain(*from, [&](std::int32_t n) { taken[n] += milli; });
   return true;
+}
+
+bool TeamRights::take(const Victim& victim, Taken& taken) const {
+  if (victim.mode == ReleaseMode::finish) return true;  // nobody is asked
+  const TaskState& task = state_.tasks.at(victim.task);
+  return take(task, held_milli(task), taken);
 }
 
 bool TeamRights::allows(std::span<const Victim> victims) const {

@@ -52,15 +52,16 @@ class TeamRights {
   // Of these, taken in turn, those that may be asked together.
   [[nodiscard]] std::vector<bool> together(std::span<const Victim> in_turn) const;
 
- private:
   // milli-GPU taken from each team.
   using Taken = std::map<std::int32_t, std::int64_t>;
+  // So much of a task's. False, and `taken` is as before, when a guarantee is in the way.
+  bool take(const TaskState& task, std::int64_t milli, Taken& taken) const;
 
+ private:
   [[nodiscard]] bool is_bound() const { return teams_ != nullptr && !inference_; }
   [[nodiscard]] bool is_above_demand(std::int32_t team) const;
   [[nodiscard]] bool is_entitled_beside(std::int32_t team) const;
   [[nodiscard]] std::int64_t spare_of(std::int32_t team) const;
-  // False, and `taken` is as before, when a guarantee is in the way.
   bool take(const Victim& victim, Taken& taken) const;
 
   const PoolState& state_;

@@ -225,8 +225,9 @@ class RandomPool {
     static constexpr StopReason reasons[] = {
         StopReason::preempted,     StopReason::guard_restored,  StopReason::scaled_down,
         StopReason::device_failed, StopReason::contract_breach, StopReason::admission_revoked,
-        StopReason::moved,         StopReason::replaced,        StopReason::adoption};
-    const StopReason reason = reasons[below(9)];
+        StopReason::moved,         StopReason::replaced,        StopReason::adoption,
+        StopReason::resized};
+    const StopReason reason = reasons[below(10)];
     const std::int64_t kind = below(5);
     running.revoked = kind != 0 && kind != 2 && reason == StopReason::admission_revoked;
     switch (kind) {

@@ -267,7 +267,7 @@ class Painter {
     line->reason = reason;
     TaskLine& task = tasks_[line->task];
     const bool for_pool = reason == StopReason::guard_restored || reason == StopReason::moved ||
-                          reason == StopReason::adoption;
+                          reason == StopReason::adoption || reason == StopReason::resized;
     if (for_pool) task.payer = "(pool)";
     if (reason == StopReason::preempted) {
       task.payer = planned_.contains(line->task) ? planned_[line->task] : "(pool)";
@@ -448,7 +448,7 @@ void Painter::read_reports(const Record& r) {
       finish(line->id, 'x',
              why == StopReason::preempted || why == StopReason::guard_restored ||
                  why == StopReason::moved || why == StopReason::adoption ||
-                 why == StopReason::device_failed);
+                 why == StopReason::resized || why == StopReason::device_failed);
     }
   } else {
     read_replica_reports(r);
