@@ -6,6 +6,7 @@
 #include <rapidcheck.h>
 
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "core/model/pool_index.h"
@@ -216,12 +217,14 @@ class SharedPool {
     for (const TeamSpec& team : spec_) {
       if (team.limit && held[team.name] > *team.limit * 1000) say("a team is above its limit");
     }
-    for (const Decision& decision : script_.last.decisions) {
-      const auto* planned = std::get_if<PreemptionPlanned>(&decision);
-      if (planned != nullptr) check_plan(*planned);
+    for (std::size_t i = 0; i < script_.last.decisions.size(); ++i) {
+      const auto* planned = std::get_if<PreemptionPlanned>(&script_.last.decisions[i]);
+      if (planned == nullptr) continue;
+      note_order(i);
+      check_plan(*planned);
     }
-    state.tasks.for_each(
-        [&](const TaskState& task) { at_limits_ += wait_is(task, WaitCode::team_limit) ? 1 : 0; });
+    at_limits_ += static_cast<int>(
+        std::count(state.wait_codes.begin(), state.wait_codes.end(), WaitCode::team_limit));
     if (!index_is_current(state)) say("the index is not current");
     script_.last = {};
   }
@@ -231,13 +234,27 @@ class SharedPool {
            script_.state.wait_codes[task.shape.value] == code;
   }
 
-  // Others are waited for because they leave for somebody else.
-  [[nodiscard]] bool is_asked_now(TaskId id) const {
+  // Who is asked for the plan that is decision `at`, who is asked for others after it, and who gets
+  // something after it.
+  void note_order(std::size_t at) {
     const auto& decisions = script_.last.decisions;
-    return std::any_of(decisions.begin(), decisions.end(), [&](const Decision& decision) {
-      const auto* asked = std::get_if<YieldAsked>(&decision);
-      return asked != nullptr && asked->task == id;
-    });
+    asked_.clear();
+    asked_later_.clear();
+    served_later_.clear();
+    bool others = false;
+    for (std::size_t i = at + 1; i < decisions.size(); ++i) {
+      if (const auto* plan = std::get_if<PreemptionPlanned>(&decisions[i])) {
+        served_later_.insert(plan->task);
+        others = true;
+      } else if (const auto* room = std::get_if<RoomReserved>(&decisions[i])) {
+        served_later_.insert(room->task);
+      } else if (const auto* placed = std::get_if<TaskPlaced>(&decisions[i])) {
+        served_later_.insert(placed->task);
+        others = true;
+      } else if (const auto* asked = std::get_if<YieldAsked>(&decisions[i])) {
+        (others ? asked_later_ : asked_).insert(asked->task);
+      }
+    }
   }
 
   // At the moment when it was made: no other team is left with less than its guarantee.
@@ -246,7 +263,9 @@ class SharedPool {
     const TaskState& task = state.tasks.at(plan.task);
     std::map<std::string, std::int64_t> stays, taken;
     state.tasks.for_each([&](const TaskState& other) {
-      const bool leaves = other.phase == Phase::yielding || other.phase == Phase::stopping;
+      if (served_later_.contains(other.id)) return;
+      const bool leaves = !asked_later_.contains(other.id) &&
+                          (other.phase == Phase::yielding || other.phase == Phase::stopping);
       const bool victim = std::any_of(
           plan.victims.begin(), plan.victims.end(),
           [&](const Victim& v) { return v.task == other.id && v.mode != ReleaseMode::finish; });
@@ -319,6 +338,7 @@ class SharedPool {
   std::vector<TeamSpec> spec_;
   int devices_ = 0, submitted_ = 0, given_back_ = 0, at_limits_ = 0;
   std::int64_t yields_ = 0;
+  std::set<TaskId> asked_, asked_later_, served_later_;  // see note_order()
   std::string fault_text_;
 };
 
