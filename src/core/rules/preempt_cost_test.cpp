@@ -62,6 +62,25 @@ TEST(PreemptCost, D2_ModesAndWhenTheyRelease) {
   });
 }
 
+TEST(PreemptCost, D2_WhoRestoresIsNotAskedBeforeItCanAnswer) {
+  std::string pool(node);
+  pool += "task job normal on=a:0 contract=sdk+ondemand\n";
+  PoolState state = pool_of(pool);
+  TaskState& task = state.tasks.at(task_named(state, "job"));
+  task.started_at = task.captured = pool_now - seconds(60);
+  task.first_started = task.started_at;
+  state.spec.preempt.protect_min = Micros(0);
+  task.spec.contract.restore = seconds(100);
+  task.releasable = true;
+  state.devices.front().role = Role::buffer;
+  EXPECT_TRUE(offer_of(state, seconds(30)).starts_with("on_demand 20 ")) << "its first start";
+  task.first_started = pool_now - hours(5);
+  EXPECT_EQ(offer_of(state, seconds(30)), "none") << "40 s until it has restored, then 20";
+  EXPECT_TRUE(offer_of(state, seconds(60)).starts_with("on_demand 60 "));
+  task.started_at = pool_now - seconds(100);
+  EXPECT_TRUE(offer_of(state, seconds(30)).starts_with("on_demand 20 "));
+}
+
 TEST(PreemptCost, D2_LateCheckpoints) {
   expect_rows({
       {"being saved now", "on=a:0 captured=-605", 660, "boundary 10 3790000000000"},

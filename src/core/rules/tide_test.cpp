@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/model/pool_index.h"
 #include "core/rules/guard.h"
+#include "core/rules/place.h"
 #include "core/rules/scale.h"
 #include "core/testing/script.h"
 
@@ -68,6 +71,87 @@ TEST(Tide, D5_ReplicasFollowTheDemandAtOnceAndLeaveAfterTheDwell) {
   EXPECT_EQ(replicas(s), 3) << "what was needed meanwhile stays";
   load(s, 12, minutes(31));
   EXPECT_EQ(replicas(s), 2);
+}
+
+TEST(Tide, D5_TheRiseOfTheTrendIsExpectedOnceMore) {
+  ServiceState service;
+  const auto sample = [&](std::int64_t at_s, std::int64_t in_use) {
+    service.recent.push_back({Time(0) + seconds(at_s), in_use});
+  };
+  EXPECT_EQ(expected_rise(service, minutes(3)), 0);
+  sample(0, 100);
+  EXPECT_EQ(expected_rise(service, minutes(3)), 0) << "one sample has no trend";
+  sample(60, 110);
+  EXPECT_EQ(expected_rise(service, minutes(3)), 10) << "as far as it is known";
+  sample(240, 140);
+  EXPECT_EQ(expected_rise(service, minutes(3)), 30) << "since the newest that is a trend old";
+  EXPECT_EQ(expected_rise(service, Micros(0)), 0) << "off";
+  sample(300, 90);
+  EXPECT_EQ(expected_rise(service, minutes(3)), 0) << "it fell";
+  service.recent = {{Time(0), 100}, {Time(0) + minutes(12), 220}};
+  EXPECT_EQ(expected_rise(service, minutes(3)), 30) << "a quarter of what came in a gap";
+}
+
+TEST(Tide, D5_ReplicasAreThereBeforeARiseAndAPartOfThePlanWillDo) {
+  Script s;
+  s.spec.scale.mode = ScaleMode::tidal;
+  s.spec.scale.headroom = Ppm(0);
+  s.spec.scale.dwell = minutes(5);
+  s.spec.scale.trend = minutes(3);
+  s.configure();
+  s.node("n0", "d0", 8);
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 8)));
+  serve_all(s);
+  load(s, 20, minutes(5));
+  EXPECT_EQ(replicas(s), 2);
+  load(s, 30, seconds(10));
+  EXPECT_EQ(replicas(s), 4) << "20 to 30: 40 are expected";
+  load(s, 30, minutes(4));
+  load(s, 30, minutes(6));
+  EXPECT_EQ(replicas(s), 3) << "it did not go on";
+  EXPECT_LE(s.state.services.front().recent.size(), samples_kept);
+
+  ServiceState& service = s.state.services.front();
+  service.curve.closed.assign(24 * 7, 8);
+  EXPECT_EQ(tidal_target(s.state, service, s.now), 8);
+  s.state.spec.scale.plan = Ppm(700'000);
+  EXPECT_EQ(tidal_target(s.state, service, s.now), 6) << "seven tenths of 8, rounded up";
+}
+
+// Two nodes of four are lent: enough for the service at its largest, so it never takes a device of
+// the core; and it leaves from the node with the fewest of it, which becomes free as a whole.
+TEST(Tide, D8_InferenceStaysTogetherInItsRegion) {
+  Script s;
+  s.spec.scale.mode = ScaleMode::tidal;
+  s.spec.scale.headroom = Ppm(0);
+  s.spec.scale.dwell = minutes(5);
+  s.spec.elastic_buffer = 8;
+  s.configure();
+  for (const char* name : {"n0", "n1", "n2", "n3"}) s.node(name, "d0", 4);
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 8)));
+  serve_all(s);
+  const auto nodes = [&] {
+    std::map<NodeId, int> counts;
+    for (const TaskId id : s.state.services.front().replicas) {
+      const TaskState& task = s.state.tasks.at(id);
+      if (!holds_devices(task.phase)) continue;
+      EXPECT_EQ(s.state.device(task.slots.front().device).role, Role::buffer);
+      ++counts[s.state.device(task.slots.front().device).node];
+    }
+    return counts;
+  };
+  load(s, 80, seconds(30));
+  EXPECT_EQ(replicas(s), 8);
+  EXPECT_EQ(nodes().size(), 2U);
+  load(s, 40, minutes(6));
+  EXPECT_EQ(replicas(s), 4);
+  EXPECT_EQ(nodes().size(), 1U) << "one node is free as a whole";
+
+  ASSERT_TRUE(s.submit(Script::service("more", 1, 9)));
+  EXPECT_EQ(
+      role_stages(s.state, s.state.shape(s.task("more.0").shape)).back() & role_bit(Role::core),
+      role_bit(Role::core))
+      << "both at their largest need more than is lent";
 }
 
 TEST(Tide, S13_UnknownLoadChangesNothing) {

@@ -255,6 +255,31 @@ TEST(Groups, S14_ReplicasAreTriedWhereFewOfThemAre) {
   EXPECT_TRUE(preferred_nodes(state, demand_of(state, "infer group=new")).empty());
 }
 
+// An eighth of a group in one domain is no loss that hurts: up to there they stay together.
+TEST(Groups, S14_ReplicasAreTogetherAsFarAsALossMayGo) {
+  std::string pool;
+  for (const char* node : {"a", "b", "c"}) {
+    pool += std::string("node ") + node + " d" + node + " 40 A100 1000\n";
+  }
+  const auto first_for = [&](std::vector<std::pair<const char*, int>> members) {
+    std::string text = pool;
+    int n = 0;
+    for (const auto& [node, count] : members) {
+      for (int i = 0; i < count; ++i) {
+        text += "task r" + std::to_string(n++) + " infer on=" + node + ":" + std::to_string(i) +
+                " group=chat\n";
+      }
+    }
+    const PoolState state = pool_of(text);
+    return state.node(preferred_nodes(state, demand_of(state, "infer group=chat")).front()).name;
+  };
+  EXPECT_EQ(first_for({{"a", 1}, {"b", 1}}), "c");
+  EXPECT_EQ(first_for({{"a", 3}, {"b", 1}}), "c") << "five: one in each";
+  EXPECT_EQ(first_for({{"a", 1}, {"b", 30}, {"c", 2}}), "c") << "34: five in each, c has most";
+  EXPECT_EQ(first_for({{"a", 3}, {"b", 30}, {"c", 2}}), "a");
+  EXPECT_EQ(first_for({{"a", 20}, {"b", 19}, {"c", 21}}), "b") << "all are full: the emptiest";
+}
+
 // ---- weights ---------------------------------------------------------------------------------
 
 TEST(Weights, C2_DevicesThatHoldThemComeFirst) {
