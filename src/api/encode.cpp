@@ -70,6 +70,7 @@ Json task_json(const TaskRow& row) {
   out["node"] = text_or_null(row.node);
   out["devices"] = row.devices;
   out["submitted_us"] = known(row.submitted_us);
+  out["start_by_us"] = known(row.start_by_us);
   out["started_us"] = known(row.started_us);
   out["finished_us"] = known(row.finished_us);
   out["last_checkpoint_us"] = known(row.last_checkpoint_us);
@@ -265,6 +266,7 @@ std::string encode(const WhyReport& report) {
   out["start_p90_us"] = known(report.start_p90_us);
   out["forecast_age_us"] = known(report.forecast_age_us);
   out["forecast_draws"] = report.forecast_draws;
+  out["promise"] = text_or_null(report.promise);
   return dump(out);
 }
 

@@ -69,6 +69,7 @@ struct TaskRow {
   std::int64_t memory_mib = 0;     // per device
   std::string node;
   std::vector<std::string> devices;
+  std::int64_t start_by_us = unknown;  // of a task that waits: the latest start that is promised
   std::int64_t submitted_us = unknown;
   std::int64_t started_us = unknown;  // of the present or last run
   std::int64_t finished_us = unknown;
@@ -122,6 +123,7 @@ struct WhyReport {
   std::int64_t start_p90_us = unknown;
   std::int64_t forecast_age_us = unknown;
   std::int64_t forecast_draws = 0;
+  std::string promise;  // by when it starts at the latest, or why that is not promised
 };
 
 struct StartRow {  // of a task that waits

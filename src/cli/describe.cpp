@@ -54,6 +54,7 @@ void print_task(Terminal& terminal, const Value& detail) {
   print_field(terminal, "node", task.text_at("node"));
   for (const Value& device : task.list_at("devices")) print_field(terminal, "device", device.text);
   print_length(terminal, "submitted", task, "submitted_us");
+  print_length(terminal, "starts at the latest", task, "start_by_us");
   print_length(terminal, "started", task, "started_us");
   print_length(terminal, "finished", task, "finished_us");
   print_length(terminal, "last checkpoint", task, "last_checkpoint_us");

@@ -38,7 +38,7 @@ void print_tasks(const Context& context, const Value& listing, const PsOptions& 
   const std::int64_t now = listing.at("pool").number_at("now_us");
   std::vector<std::string> heads = {"NAME", "ID",    "KIND", "STATE",     "TIER",
                                     "GPUS", "WHERE", "AGE",  "PREEMPTED", "WHY"};
-  if (options.start) heads.insert(heads.end() - 1, "STARTS WITHIN");
+  if (options.start) heads.insert(heads.end() - 1, {"STARTS WITHIN", "AT THE LATEST"});
   Table table(std::move(heads));
   for (const Value& task : listing.list_at("tasks")) {
     if (!options.all && ended(task)) continue;
@@ -55,6 +55,9 @@ void print_tasks(const Context& context, const Value& listing, const PsOptions& 
     if (options.start) {
       const auto start = starts.find(task.number_at("id"));
       row.insert(row.end() - 1, Cell{start == starts.end() ? "" : start->second});
+      const std::int64_t by = task.number_at("start_by_us", -1);
+      row.insert(row.end() - 1,
+                 Cell{by < 0 ? "" : length_text(std::max<std::int64_t>(0, by - now))});
     }
     table.add(std::move(row));
   }

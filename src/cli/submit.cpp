@@ -3,6 +3,20 @@
 
 namespace neap::cli {
 
+namespace {
+
+// A deadline that is not accepted is no fault of the submission, and yet to be known at once.
+void tell_deadline(const Context& context, std::int64_t id) {
+  const auto report = context.get("/v1/tasks/" + std::to_string(id) + "/why");
+  if (!report) return;  // it is there in `neap why`
+  for (const Value& check : report->list_at("admission")) {
+    const bool refused = check.text_at("name") == "deadline" && check.text_at("state") == "failed";
+    if (refused) context.terminal().line(harmless(check.text_at("message")));
+  }
+}
+
+}  // namespace
+
 int submit(const Context& context, const SubmitOptions& options) {
   auto client = context.client();
   if (!client) return context.failed(client.error());
@@ -23,6 +37,7 @@ int submit(const Context& context, const SubmitOptions& options) {
     if (!made) return context.failed(made.error());
     context.terminal().line(made->text_at("name") + " submitted, id " +
                             std::to_string(made->number_at("id")));
+    tell_deadline(context, made->number_at("id"));
   }
   return 0;
 }

@@ -42,6 +42,7 @@ int why(const Context& context, const NamedOptions& options) {
   const std::int64_t estimate = report->number_at("estimate_us", -1);
   if (estimate >= 0) terminal.line("room is kept for it: there at " + moment_text(estimate));
   print_start(terminal, *report);
+  if (!report->text_at("promise").empty()) terminal.line(harmless(report->text_at("promise")));
   if (!report->list_at("unblocks").empty()) terminal.line("\nit would start if:");
   for (const Value& change : report->list_at("unblocks")) {
     terminal.line("  - " + harmless(change.text));

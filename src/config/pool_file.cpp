@@ -5,6 +5,7 @@
 
 #include "config/adoption.h"
 #include "config/document.h"
+#include "config/fairness.h"
 #include "config/fields.h"
 #include "config/scale.h"
 #include "config/set_value.h"
@@ -54,6 +55,7 @@ class PoolReader {
     read_defragment(top.section("defragment"));
     read_resize(top.section("resize"));
     read_teams(top, out_.spec);
+    read_fairness(top.section("fairness"), out_.spec);
     read_devices(top.section("devices"));
     read_api(top.section("api"));
     read_journal(top.section("journal"));
@@ -166,6 +168,7 @@ class PoolReader {
                             {"interactive", Purpose::interactive},
                             {"batch", Purpose::batch}});
       if (!asked) tier.wait = usual_wait(tier.purpose);
+      read_envelope(item.section("envelope"), tier.envelope);
       if (named && !first_line.emplace(tier.name, item.line_of("name")).second) {
         item.refuse("name", quoted(tier.name) + " is the name of another tier, on line " +
                                 std::to_string(first_line[tier.name]));

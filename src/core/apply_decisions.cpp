@@ -8,6 +8,7 @@
 #include "core/model/team_index.h"
 #include "core/rules/admit.h"
 #include "core/rules/adoption.h"
+#include "core/rules/lane.h"
 #include "core/rules/scale.h"
 #include "core/rules/signals.h"
 #include "core/rules/starts.h"
@@ -55,6 +56,10 @@ class DecisionApplier {
     task.stop_reason = StopReason::none;
     task.asked_to_yield = false;
     task.reserved = 0;
+    task.lane_until = Time(0);
+    if (task.forced && is_on_lane(d.slots)) {
+      task.lane_until = state_.now + lane_stay(state_.spec, task.spec);
+    }
     task.detail.clear();                        // how it ended before is in its trail
     if (!d.lender.valid()) note_passing(task);  // in time for the lender, it passes nobody
     change_phase(state_, task, Phase::starting);
@@ -222,8 +227,10 @@ class DecisionApplier {
       if (state_.device(id).role == Role::dedicated) continue;
       const bool guard = std::binary_search(d.guard.begin(), d.guard.end(), id);
       const bool buffer = std::binary_search(d.buffer.begin(), d.buffer.end(), id);
-      set_role(id, guard ? Role::guard : buffer ? Role::buffer : Role::core);
+      const bool lane = std::binary_search(d.lane.begin(), d.lane.end(), id);
+      set_role(id, guard ? Role::guard : buffer ? Role::buffer : lane ? Role::lane : Role::core);
     }
+    judge_lane_anew();
   }
 
   void operator()(const DemandCounted& d) {
@@ -346,6 +353,23 @@ class DecisionApplier {
     auto& newest = state_.newest_placed;
     if (newest.size() <= task.tier.value) newest.resize(task.tier.value + std::size_t{1});
     newest[task.tier.value] = std::max(newest[task.tier.value], task.submitted);
+  }
+
+  bool is_on_lane(const std::vector<Slot>& slots) const {
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      return state_.device(slot.device).role == Role::lane;
+    });
+  }
+
+  // Who did not fit may fit now.
+  void judge_lane_anew() {
+    std::vector<TaskId> anew;
+    for (const WaitKey& waiting : index_.promised) {
+      if (state_.tasks.at(waiting.task).bound == BoundCode::too_large) {
+        anew.push_back(waiting.task);
+      }
+    }
+    for (const TaskId id : anew) judge_promise_anew(state_, state_.tasks.at(id));
   }
 
   void touch_nodes(const TaskState& task) {

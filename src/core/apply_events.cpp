@@ -32,6 +32,7 @@ class EventApplier {
     const bool same_teams = state_.spec.teams == e.spec.teams;
     const bool same_stage =
         state_.configured && state_.spec.adoption.begin == e.spec.adoption.begin;
+    const bool same_promises = has_same_promises(state_.spec, e.spec);
     state_.spec = e.spec;
     state_.configured = true;
     if (!same_teams) adopt_teams(state_);
@@ -43,6 +44,7 @@ class EventApplier {
       service.above_since = service.below_since = Time::never();  // of another meaning
       service.needed_while_low = 0;
     }
+    if (!same_promises) judge_promises_anew(state_);
     refresh_tide_timer(state_);
     index_.victims.touch_all();
     index_.placement.reset();  // what devices may give depends on the specification
@@ -278,6 +280,7 @@ class EventApplier {
   void operator()(const WaitExpected& e) {
     const std::size_t tier = find_tier(state_.spec, e.tier)->value;
     if (state_.expected_waits.size() <= tier) state_.expected_waits.resize(tier + 1);
+    if (state_.expected_waits[tier] != e.wait) index_.victims.touch_all();
     state_.expected_waits[tier] = e.wait;
     index_.agenda.deadlines = true;
   }
@@ -369,7 +372,8 @@ class EventApplier {
   // What became durable counts as done; the rest since then is lost, unless the task had saved
   // all of it, finished, or was thrown away by its owner.
   void keep_progress(TaskState& task, bool yielded) {
-    if (task.phase == Phase::starting) return;
+    // One that was stopped before it ran has the times of the allocation before.
+    if (task.phase == Phase::starting || task.started_at < task.placed_at) return;
     task.done += progress_of(task, task.captured - task.started_at);
     const bool finished = task.exit_signal == 0 && task.exit_code == 0;
     const bool all_saved = yielded && task.last_step <= task.durable_step;

@@ -5,6 +5,7 @@
 
 #include "core/apply_chain.h"
 #include "core/model/check.h"
+#include "core/model/codec.h"
 #include "core/model/team_index.h"
 #include "core/rules/chain.h"
 #include "core/rules/starts.h"
@@ -103,6 +104,8 @@ void vacate(PoolState& state, TaskState& task) {
   // Beside what plans hold nothing may have become free, and yet others may come now who would
   // not share a device with this one (A6).
   if (task.spec.request.share < whole_device) mark_waiting(state);
+  const auto lane = static_cast<std::int64_t>(state.index->lane.size());
+  if (lane < state.spec.fairness.lane) state.index->agenda.roles = true;
   // A device that training has left can stand in for one of the guard that it still holds.
   if (is_training(task) && state.index->training_on_guard > 0) state.index->agenda.roles = true;
   state.index->allocations.erase(task.allocation);
@@ -193,6 +196,10 @@ void end_allocation(PoolState& state, TaskState& task, Phase phase, std::string 
   task.checkpoint_due = Time::never();
   task.missed = 0;
   task.detail = std::move(detail);
+  if (phase == Phase::waiting) {
+    judge_promise_anew(state, task);
+    task.forced = false;
+  }
   change_phase(state, task, phase);
 }
 
@@ -211,6 +218,32 @@ void restart_or_fail(PoolState& state, TaskState& task, const std::string& detai
   }
   task.not_before = state.now + seconds(std::int64_t{1} << std::min(task.restarts, 8));
   end_allocation(state, task, Phase::waiting, detail);
+}
+
+void judge_promise_anew(PoolState& state, TaskState& task) {
+  forget_promise(state, task);
+  task.bound = BoundCode::none;
+  task.forced_at = task.start_by = Time::never();
+  task.ahead = 0;
+  refresh_promise(state, task);
+}
+
+void judge_promises_anew(PoolState& state) {
+  state.tasks.for_each([&](const TaskState& task) {
+    if (task.phase != Phase::waiting || !task.shape.valid()) return;
+    judge_promise_anew(state, state.tasks.at(task.id));
+  });
+}
+
+bool has_same_promises(const PoolSpec& a, const PoolSpec& b) {
+  const auto terms = [](const PoolSpec& spec) {
+    Encoder out;
+    out.put(spec.fairness);
+    out.put(spec.preempt);
+    out.put(spec.tiers);
+    return out.take();
+  };
+  return terms(a) == terms(b);
 }
 
 void set_due(const PoolState& state, TaskState& task) {

@@ -35,6 +35,10 @@ NodeId add_node(PoolState& state, const NodeSpec& spec);
 // Processes outside the pool hold so much of a device (A2).
 void note_foreign_memory(PoolState& state, DeviceId id, MiB used);
 // A new task of this spec, in phase waiting.
+// The promise of a start is judged anew: it is another wait, or the terms are others.
+void judge_promise_anew(PoolState& state, TaskState& task);
+void judge_promises_anew(PoolState& state);  // of all that wait
+[[nodiscard]] bool has_same_promises(const PoolSpec& a, const PoolSpec& b);
 // The virtual deadline (POLICIES 4): each preemption buys some of the wait. Only while it is not in
 // the queue, which is ordered by it.
 void set_due(const PoolState& state, TaskState& task);

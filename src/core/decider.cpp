@@ -36,7 +36,7 @@ void Decider::admit_submitted() {
     submitted.erase(submitted.begin());
     const Admission result = admit(state_, state_.tasks.at(id));
     if (result.admitted) {
-      emit(TaskAdmitted{id, result.dedicated, result.releasable});
+      emit(TaskAdmitted{id, result.dedicated, result.releasable, result.lane, result.deadline});
     } else {
       emit(TaskRefused{id, result.condition, result.detail});
     }

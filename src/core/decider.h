@@ -40,6 +40,8 @@ class Decider {
   void scale_services();
   void settle_plans();
   void keep_room();
+  void keep_accepted_deadlines();
+  void keep_lane();
   void place_waiting();
   void defragment();
   void grow();
@@ -87,6 +89,17 @@ class Decider {
   bool shrink_for(const TaskState& task, Time needed_by);
   void resize(TaskId task, std::vector<Slot> slots, const Offer& offer, TaskId for_task);
   void stop_growing();
+  // decider_lane.cpp
+  Time keep_deadline_of(TaskId id, TierId tier);
+  bool judge_promises();
+  void force_due();
+  bool start_in_order();
+  void start_elsewhere();
+  enum class LaneStart : std::uint8_t { started, blocked, impossible };
+  LaneStart start_in_lane(const TaskState& task);
+  Time clear_lane();
+  void drop_plans_on_lane();
+  Time ask_to_leave_lane(const TaskState& task, Time by);
 
   PoolState& state_;
   Time now_;

@@ -14,7 +14,7 @@ void Decider::spread_roles() {
   Roles roles = assign_roles(state_);
   const Roles before = current_roles(state_);
   if (roles == before) return;
-  emit(RolesAssigned{std::move(roles.guard), std::move(roles.buffer)});
+  emit(RolesAssigned{std::move(roles.guard), std::move(roles.buffer), std::move(roles.lane)});
   for (const DeviceId device : before.guard) withdraw_from(device);
 }
 

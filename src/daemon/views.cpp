@@ -8,6 +8,7 @@
 #include "core/rules/explain.h"
 #include "core/rules/keep_room.h"
 #include "core/rules/profile.h"
+#include "core/rules/promise_text.h"
 #include "core/rules/tide.h"
 #include "core/what_if.h"
 #include "daemon/narrate.h"
@@ -205,11 +206,14 @@ api::TaskRow view_task(const PoolState& state, const TaskState& task) {
   row.kind = kind_of(task);
   row.user = task.spec.owner.user;
   row.team = task.spec.team;
-  row.tier = task.spec.tier;
+  row.tier = state.tier(task.tier).name;  // near its deadline it is another than it asked for
   if (task.service.valid()) row.service = state.service(task.service).spec.name;
   row.state = std::string(name_of(task.phase));
   row.reason = reason_of(state, task);
   if (task.phase == Phase::waiting) row.place = place_in_queue(state, task);
+  if (task.phase == Phase::waiting && task.bound == BoundCode::issued) {
+    row.start_by_us = task.start_by.us;
+  }
   row.gpus = task.spec.request.count;
   row.least_gpus = task.spec.request.least;
   row.compute_milli = task.spec.request.share.value;
@@ -323,6 +327,11 @@ api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
     const bool failed = admission.condition == condition;
     out.admission.push_back({condition, failed ? "failed" : "met", failed ? admission.detail : ""});
   }
+  if (task.deadline != DeadlineVerdict::none) {
+    const std::string refused = deadline_text(state, task);
+    out.admission.push_back({"deadline", refused.empty() ? "met" : "failed", refused});
+  }
+  out.promise = promise_text(state, task);
   if (task.phase == Phase::waiting) {
     out.place = out.row.place;
     const Unblock unblock = find_unblock(state, task.id, now);

@@ -7,6 +7,8 @@
 #include "core/model/host.h"
 #include "core/model/pool_index.h"
 #include "core/rules/chain.h"
+#include "core/rules/deadline.h"
+#include "core/rules/lane.h"
 #include "core/rules/place.h"
 
 namespace neap {
@@ -62,9 +64,12 @@ Admission admit(const PoolState& state, const TaskState& task) {
   if (!result.condition.empty()) {
     result.dedicated = has_dedicated_devices(state);
     result.admitted = result.dedicated;
+    result.deadline = judge_deadline(state, task);
     return result;
   }
   result.admitted = true;
+  result.lane = lane_use_of(state, task);
+  result.deadline = judge_deadline(state, task);
   const ContractSpec& contract = task.spec.contract;
   result.releasable =
       task.purpose != Purpose::inference && !is_carried_by_chain(state, task) &&
@@ -78,6 +83,7 @@ Shape shape_of(const PoolSpec& pool, const TaskState& task) {
   Shape shape{task.spec.request, task.tier, task.purpose, task.dedicated, task.releasable, {}};
   if (!pool.teams.empty()) shape.team = task.spec.team;
   shape.request.near.group = group_of(task.spec);
+  shape.lane = task.lane;
   return shape;
 }
 

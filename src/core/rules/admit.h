@@ -13,6 +13,8 @@ struct Admission {
   bool admitted = false;
   bool dedicated = false;
   bool releasable = false;  // can be placed on lendable devices
+  LaneUse lane = LaneUse::none;
+  DeadlineVerdict deadline = DeadlineVerdict::none;
   std::string condition;  // the one that failed: "interruptible", "predictable", "delay_tolerance",
                           // "baseline"
   std::string detail;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/lane.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -46,6 +47,8 @@ int keep_order(Role role, Holder holder) {
 }  // namespace
 
 Roles assign_roles(const PoolState& state) {
+  Roles roles;
+  roles.lane = assign_lane(state);
   std::vector<DeviceId> in_order;  // of nodes
   std::vector<std::vector<DeviceId>> by_order(4);
   for (const NodeId n : spread_nodes(state)) {
@@ -54,6 +57,7 @@ Roles assign_roles(const PoolState& state) {
       const DeviceId id(node.first.value + static_cast<std::uint32_t>(i));
       const DeviceState& device = state.device(id);
       if (device.role == Role::dedicated || !is_usable(state, device)) continue;
+      if (std::binary_search(roles.lane.begin(), roles.lane.end(), id)) continue;
       const int order = keep_order(device.role, holder_of(state, device));
       by_order[static_cast<std::size_t>(order)].push_back(id);
       in_order.push_back(id);
@@ -65,7 +69,6 @@ Roles assign_roles(const PoolState& state) {
   const bool unmet = all.size() < static_cast<std::size_t>(state.spec.inference_guard_min);
   const auto buffer =
       unmet ? 0 : std::min(all.size() - guard, static_cast<std::size_t>(lendable_wanted(state)));
-  Roles roles;
   const auto at = [&](std::size_t n) { return all.begin() + static_cast<std::ptrdiff_t>(n); };
   roles.guard.assign(all.begin(), at(guard));
   std::sort(roles.guard.begin(), roles.guard.end());
@@ -97,7 +100,8 @@ bool roles_are_full(const PoolState& state) {
   const bool unmet = usable < state.spec.inference_guard_min;
   const std::int64_t buffer_wanted =
       unmet ? 0 : std::min<std::int64_t>(usable - guard_wanted, lendable_wanted(state));
-  return guard == guard_wanted && buffer == buffer_wanted;
+  const std::int64_t lane = static_cast<std::int64_t>(state.index->lane.size());
+  return guard == guard_wanted && buffer == buffer_wanted && lane >= lane_wanted(state);
 }
 
 Roles current_roles(const PoolState& state) {
@@ -105,9 +109,30 @@ Roles current_roles(const PoolState& state) {
   for (std::uint32_t i = 0; i < state.devices.size(); ++i) {
     if (state.devices[i].role == Role::guard) roles.guard.push_back(DeviceId(i));
     if (state.devices[i].role == Role::buffer) roles.buffer.push_back(DeviceId(i));
+    if (state.devices[i].role == Role::lane) roles.lane.push_back(DeviceId(i));
   }
   return roles;
 }
+
+namespace {
+void note_lane(const PoolState& state, std::map<std::string, std::string>& conditions) {
+  const std::int32_t wanted = state.spec.fairness.lane;
+  if (wanted == 0) return;
+  const auto has = static_cast<std::int64_t>(state.index->lane.size());
+  if (has < wanted) {
+    conditions["lane_unmet"] = "the lane of forced starts is to have " + std::to_string(wanted) +
+                               " devices in whole nodes outside guard and buffer, and has " +
+                               std::to_string(has);
+  }
+  if (!state.index->infeasible.empty()) {
+    conditions["infeasible"] =
+        std::to_string(state.index->infeasible.size()) +
+        " waiting tasks were admitted without a promise of a start: with them the promises that "
+        "were made would not hold. None is made until they have started; a larger lane "
+        "(fairness.lane) makes room";
+  }
+}
+}  // namespace
 
 std::map<std::string, std::string> pool_conditions(const PoolState& state) {
   std::map<std::string, std::string> conditions;
@@ -135,6 +160,7 @@ std::map<std::string, std::string> pool_conditions(const PoolState& state) {
                    service.rolled_back + ", the version before serves on";
   }
   if (!rolled_back.empty()) conditions["service_rolled_back"] = rolled_back;
+  note_lane(state, conditions);
   if (usable < state.spec.total_gpus) {
     conditions["devices_missing"] = "the pool file says " + std::to_string(state.spec.total_gpus) +
                                     " devices, usable are " + std::to_string(usable);

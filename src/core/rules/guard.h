@@ -11,7 +11,7 @@
 namespace neap {
 
 struct Roles {
-  std::vector<DeviceId> guard, buffer;  // sorted
+  std::vector<DeviceId> guard, buffer, lane;  // sorted
   bool operator==(const Roles&) const = default;
 };
 [[nodiscard]] Roles assign_roles(const PoolState& state);

@@ -4,6 +4,7 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/chain.h"
+#include "core/rules/deadline.h"
 #include "core/rules/preempt.h"
 #include "core/rules/preempt_cover.h"
 #include "core/rules/preempt_outlook.h"
@@ -60,14 +61,17 @@ Time next_clock(Time t, Micros at) {
   return today > t ? today : today + hours(24);
 }
 
-// In the buffer, or in room that is kept for another. A buffer that is derived moves over tasks
+// In the buffer, in the lane without having been started there by force, or in room that is kept
+// for another. A buffer that is derived moves over tasks
 // that are not releasable too: theirs is no loan.
 bool on_lendable(const PoolState& state, const TaskState& task) {
   if (is_borrower(state, task.id)) return true;
-  return task.releasable &&
-         std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
-           return state.device(slot.device).role == Role::buffer;
-         });
+  const bool borrows_lane = task.lane == LaneUse::borrows && task.lane_until == Time(0);
+  if (!task.releasable && !borrows_lane) return false;
+  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
+    const Role role = state.device(slot.device).role;
+    return (role == Role::buffer && task.releasable) || (role == Role::lane && borrows_lane);
+  });
 }
 
 bool budget_is_spent(const PoolState& state, const TaskState& task, Time now) {
@@ -169,11 +173,12 @@ Outlook make_outlook(const PoolState& state, const TaskState& task, Time now, Vi
   const Wide relieved =
       static_cast<Wide>(relieved_milli(state, task, view)) * fragmentation_horizon.value;
   bool misses_deadline = false;
-  if (task.spec.deadline) {
-    // t + R + W > D; the stored estimate of the wait is not there yet and counts as none.
-    const Time done = now + times.restore + times.remaining.value_or(Micros(0));
+  if (task.deadline == DeadlineVerdict::accepted) {
+    // t + R + the expected wait + W > D
+    const Micros back = times.restore + expected_wait(state, task.tier);
+    const Time done = now + back + times.remaining.value_or(Micros(0));
     misses_deadline = done > *task.spec.deadline;
-    out.deadline_near = *task.spec.deadline - times.restore + microseconds(1);
+    out.deadline_near = *task.spec.deadline - back + microseconds(1);
   }
   const auto cost = [&](Micros paid) {
     if (misses_deadline) return saturated_cost;

@@ -86,6 +86,7 @@ bool may_use(const PoolState& state, const Shape& shape, DeviceId id) {
   if (device.health != DeviceHealth::healthy || device.excluded) return false;
   if (!state.node(device.node).up || !state.node(device.node).reachable) return false;
   if (shape.dedicated != (device.role == Role::dedicated)) return false;
+  if (device.role == Role::lane && shape.lane == LaneUse::none) return false;
   if (shape.purpose != Purpose::inference) {
     if (device.role == Role::guard) return false;
     if (device.role == Role::buffer && !shape.releasable) return false;

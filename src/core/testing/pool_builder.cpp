@@ -69,6 +69,8 @@ Role role_of(char letter) {
       return Role::guard;
     case 'd':
       return Role::dedicated;
+    case 'l':
+      return Role::lane;
     default:
       wrong(std::string(1, letter), "no such role");
   }
@@ -212,9 +214,10 @@ bool set_length(TaskState& task, const std::string& key, Micros value) {
     task.seen_restore = value;
   else if (key == "work")
     task.spec.work = value;
-  else if (key == "deadline")
+  else if (key == "deadline") {
     task.spec.deadline = pool_now + value;
-  else if (key == "started")
+    task.deadline = DeadlineVerdict::accepted;
+  } else if (key == "started")
     task.started_at = task.placed_at = pool_now + value;
   else if (key == "captured")
     task.captured = pool_now + value;
@@ -237,6 +240,8 @@ void set_count(TaskState& task, const std::string& key, std::int64_t value) {
     task.preemptions_today = small;
   else if (key == "interruptible")
     task.spec.interruptible = value != 0;
+  else if (key == "lane")
+    task.lane = value != 0 ? LaneUse::borrows : LaneUse::none;
   else if (key == "ondemand_seen")
     task.on_demand_seen = value != 0;
   else
@@ -382,6 +387,8 @@ Shape demand_of(const PoolState& state, std::string_view text) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "releasable")
       shape.releasable = true;
+    else if (words[i] == "lane")
+      shape.lane = LaneUse::borrows;
     else if (words[i] == "dedicated")
       shape.dedicated = true;
     else

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/lane.h"
 #include "core/rules/place.h"
 #include "core/rules/place/nearness.h"
 
@@ -41,8 +42,14 @@ std::vector<std::uint8_t> role_stages(const PoolState& state, const Shape& shape
     }
     return {guard, guard | buffer, guard | buffer | core};
   }
-  if (shape.releasable && stage == AdoptionStage::time) return {core, core | buffer};
-  return {core};
+  constexpr std::uint8_t lane = role_bit(Role::lane);
+  if (shape.lane == LaneUse::forced) return {lane};
+  std::vector<std::uint8_t> stages{core};
+  if (shape.releasable && stage == AdoptionStage::time) stages.push_back(core | buffer);
+  if (shape.lane == LaneUse::borrows && !state.index->lane.empty() && !lane_is_wanted(state)) {
+    stages.push_back(stages.back() | lane);
+  }
+  return stages;
 }
 
 std::uint8_t allowed_roles(const PoolState& state, const Shape& shape) {

@@ -5,6 +5,7 @@
 
 #include "core/model/host.h"
 #include "core/model/pool_index.h"
+#include "core/rules/lane.h"
 #include "core/rules/place/gang.h"
 #include "core/rules/place/nearness.h"
 #include "core/rules/place/placement_index.h"
@@ -211,6 +212,16 @@ std::vector<Slot> find_slots(const PoolState& state, const Shape& shape,
     if (!slots.empty()) return slots;
   }
   return find_uneven(state, shape, stages);
+}
+
+std::vector<Slot> place_in_lane(const PoolState& state, const Shape& shape) {
+  Shape forced = shape;
+  forced.lane = LaneUse::forced;
+  return find_slots(state, forced, role_stages(state, forced));
+}
+
+std::vector<Slot> place_if_room(const PoolState& state, const Shape& shape) {
+  return find_slots(state, shape, role_stages(state, shape));
 }
 
 Placement place(const PoolState& state, const Shape& shape) {
