@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -38,7 +39,10 @@ void print_tasks(const Context& context, const Value& listing, const PsOptions& 
   const std::int64_t now = listing.at("pool").number_at("now_us");
   std::vector<std::string> heads = {"NAME", "ID",    "KIND", "STATE",     "TIER",
                                     "GPUS", "WHERE", "AGE",  "PREEMPTED", "WHY"};
-  if (options.start) heads.insert(heads.end() - 1, {"STARTS WITHIN", "AT THE LATEST"});
+  if (options.start) {
+    heads.insert(heads.end() - 1, "STARTS WITHIN");
+    heads.insert(heads.end() - 1, "AT THE LATEST");
+  }
   Table table(std::move(heads));
   for (const Value& task : listing.list_at("tasks")) {
     if (!options.all && ended(task)) continue;

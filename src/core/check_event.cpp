@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/rules/admit.h"
 #include "core/rules/adoption.h"
+#include "core/rules/lane.h"
 #include "core/rules/place/leftover_table.h"
 #include "core/rules/teams.h"
 #include "core/rules/tide.h"
@@ -58,7 +59,7 @@ class EventChecker {
     if (!std::is_sorted(spec.tiers.begin(), spec.tiers.end(), heavier)) {
       return refuse(ErrorCode::invalid_argument, "tiers are sorted by weight", "priority_tiers");
     }
-    if (const auto done = fair(spec.fairness, spec.tiers); !done) return done;
+    if (auto fair = check(spec.fairness, spec.tiers); !fair) return fair;
     return tiers_stay(spec);
   }
 
@@ -399,25 +400,6 @@ class EventChecker {
 
   // Tasks and services hold their tier's position: while any lives, tiers keep name and position.
   // A service without replicas lives too.
-  static Result<void> fair(const FairnessSpec& spec, const std::vector<TierSpec>& tiers) {
-    if (spec.lane < 0 || spec.lane_within < Micros(0) || spec.longest_bound < Micros(0)) {
-      return refuse(ErrorCode::invalid_argument, "counts and times are 0 or more", "fairness");
-    }
-    if (spec.promoted_max < Ppm(0) || spec.promoted_max > all_ppm) {
-      return refuse(ErrorCode::invalid_argument, "a part is 0 to 100 %", "fairness.promoted_max");
-    }
-    bool known = spec.deadline_tier.empty();
-    for (const TierSpec& tier : tiers) {
-      known = known || (tier.name == spec.deadline_tier && tier.purpose == Purpose::batch);
-      if (tier.envelope.burst < 0 || tier.envelope.per_hour < 0) {
-        return refuse(ErrorCode::invalid_argument, "devices are 0 or more",
-                      "priority_tiers.envelope");
-      }
-    }
-    if (known) return {};
-    return refuse(ErrorCode::invalid_argument, "names no batch tier", "fairness.deadline_tier");
-  }
-
   Result<void> tiers_stay(const PoolSpec& spec) const {
     Result<void> result;
     const auto check = [&](const std::string& tier, TierId at, const std::string& user) {

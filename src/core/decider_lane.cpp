@@ -52,7 +52,7 @@ std::optional<WaitKey> forced_of(const PoolState& state, ShapeId shape) {
 
 }  // namespace
 
-// ---- 8 ---------------------------------------------------------------------------------------
+// ---- 9, 10 -----------------------------------------------------------------------------------
 
 void Decider::keep_accepted_deadlines() {
   PoolIndex& index = *state_.index;

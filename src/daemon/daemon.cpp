@@ -235,6 +235,7 @@ class Daemon {
     };
     outlet.publish = [this](const PoolState& state, const Record& record) {
       learner_.note(state);
+      keep_waits_known(state);
       const api::EventRow row = view_event(state, record);
       hub_.push(std::span(&row, 1));
     };
@@ -324,7 +325,10 @@ class Daemon {
           loop_->query(
               [look = std::move(look)](const PoolState& state, const Books&) { look(state); });
         },
-        now_, StartForecaster::Options{});
+        now_, StartForecaster::Options{},
+        [this](std::vector<WaitExpected> waits) {
+          for (WaitExpected& wait : waits) loop_->post(std::move(wait));
+        });
     outside.starts = [this] { return starts_->wanted(); };
     control_ = std::make_unique<ControlPort>(
         *loop_, ViewContext{device_source, now_(), ::geteuid(), now_}, outside, now_);
@@ -371,6 +375,14 @@ class Daemon {
     return checks;
   }
 
+  // Deadlines are judged by the waits that forecasts expect: now and then one, asked for or not.
+  void keep_waits_known(const PoolState& state) {
+    if (!starts_ || state.spec.fairness.deadline_tier.empty()) return;
+    if (state.now - waits_wanted_ < minutes(5)) return;
+    waits_wanted_ = state.now;
+    starts_->want();
+  }
+
   void carry_out(const Action& action) {
     if (const auto* stop = std::get_if<StopTask>(&action)) {
       if (router_ && router_->stop_replica(*stop)) return;
@@ -404,7 +416,8 @@ class Daemon {
   // Ends before the loop, to which it posts.
   PlacementLearner learner_{[this](Event event) { loop_->post(std::move(event)); }};
   std::unique_ptr<StartForecaster> starts_;  // likewise
-  std::unique_ptr<StageMetrics> metrics_;    // likewise
+  Time waits_wanted_;
+  std::unique_ptr<StageMetrics> metrics_;  // likewise
   std::unique_ptr<local::LocalBackend> backend_;
   std::unique_ptr<ServiceRouter> router_;
   std::unique_ptr<gateway::Gateway> gateway_;

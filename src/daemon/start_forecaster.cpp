@@ -5,13 +5,16 @@
 
 #include <utility>
 
+#include "daemon/expected_waits.h"
+
 namespace neap::daemon {
 
 StartForecaster::StartForecaster(std::function<void(Look)> query, std::function<Time()> clock,
-                                 Options options)
+                                 Options options, Tell tell)
     : query_(std::move(query)),
       clock_(std::move(clock)),
       options_(options),
+      tell_(std::move(tell)),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 bool StartForecaster::is_fresh() const {
@@ -24,6 +27,12 @@ std::shared_ptr<const forecast::Forecast> StartForecaster::wanted() {
   changed_.notify_all();
   changed_.wait_for(lock, options_.patience, [this] { return stopping_ || is_fresh(); });
   return is_fresh() ? latest_ : nullptr;
+}
+
+void StartForecaster::want() {
+  const std::scoped_lock lock(mutex_);
+  wanted_until_ = std::chrono::steady_clock::now() + options_.kept_fresh;
+  changed_.notify_all();
 }
 
 void StartForecaster::stop() {
@@ -76,6 +85,7 @@ void StartForecaster::make_one(const std::stop_token& stop) {
   history_.read(copy->state);
   calibration_.settle(copy->state, copy->made);
   forecast::StartForecast draws(copy->state, copy->made, history_, ++rounds_);
+  const ExpectedWaits waits(copy->state);
   copy.reset();
   const auto enough = std::chrono::steady_clock::now() + options_.most;
   while (draws.draws() < (draws.nobody_waits() ? 1 : forecast::usual_draws)) {
@@ -83,6 +93,7 @@ void StartForecaster::make_one(const std::stop_token& stop) {
     if (std::chrono::steady_clock::now() >= enough) break;
   }
   const forecast::Forecast plain = draws.result();
+  if (tell_) tell_(waits.changed_by(plain));
   auto shown = std::make_shared<const forecast::Forecast>(calibration_.corrected(plain));
   calibration_.note(plain);
   {

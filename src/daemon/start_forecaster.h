@@ -1,5 +1,6 @@
 // Keeps a forecast of starts fresh beside the loop while somebody asks for it: on a thread of its
-// own, on a copy of the state. Nothing of it reaches the state or the journal.
+// own, on a copy of the state. Of it the wait that is expected in each tier alone reaches the
+// state, as events that the loop is handed.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "core/model/state.h"
 #include "simulate/forecast/calibration.h"
@@ -31,13 +33,18 @@ class StartForecaster {
   };
 
   // `query` lets a look at the state happen, on the loop's thread, soon or never.
-  StartForecaster(std::function<void(Look)> query, std::function<Time()> clock, Options options);
+  // `tell` is handed what is expected of each tier now, where that is new.
+  using Tell = std::function<void(std::vector<WaitExpected>)>;
+  StartForecaster(std::function<void(Look)> query, std::function<Time()> clock, Options options,
+                  Tell tell = {});
   ~StartForecaster() { stop(); }
   StartForecaster(const StartForecaster&) = delete;
   StartForecaster& operator=(const StartForecaster&) = delete;
 
   // The newest, nothing when there is none that is fresh. The first question waits a little.
   [[nodiscard]] std::shared_ptr<const forecast::Forecast> wanted();
+  // One is made soon; for who does not wait for it.
+  void want();
   // Who waits for one goes away without, and a replay that is running ends.
   void stop();
 
@@ -54,6 +61,7 @@ class StartForecaster {
   std::function<void(Look)> query_;
   std::function<Time()> clock_;
   const Options options_;
+  const Tell tell_;
   forecast::History history_;  // these two are the thread's alone
   forecast::Calibration calibration_{1};
   std::uint64_t rounds_ = 0;

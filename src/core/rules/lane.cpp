@@ -48,6 +48,27 @@ std::int64_t room_for_lane(const PoolState& state) {
 
 }  // namespace
 
+Result<void> check(const FairnessSpec& fairness, const std::vector<TierSpec>& tiers) {
+  const auto refuse = [](std::string message, std::string field) {
+    return fail(ErrorCode::invalid_argument, std::move(message), std::move(field));
+  };
+  if (fairness.lane < 0 || fairness.lane_within < Micros(0) || fairness.longest_bound < Micros(0)) {
+    return refuse("counts and times are 0 or more", "fairness");
+  }
+  if (fairness.promoted_max < Ppm(0) || fairness.promoted_max > all_ppm) {
+    return refuse("a part is 0 to 100 %", "fairness.promoted_max");
+  }
+  bool known = fairness.deadline_tier.empty();
+  for (const TierSpec& tier : tiers) {
+    known = known || (tier.name == fairness.deadline_tier && tier.purpose == Purpose::batch);
+    if (tier.envelope.burst < 0 || tier.envelope.per_hour < 0) {
+      return refuse("devices are 0 or more", "priority_tiers.envelope");
+    }
+  }
+  if (known) return {};
+  return refuse("names no batch tier", "fairness.deadline_tier");
+}
+
 Micros lane_within(const PoolSpec& spec) {
   const Micros within = spec.fairness.lane_within;
   return within.value > 0 ? within : spec.preempt.checkpoint_interval + spec.preempt.grace;

@@ -10,6 +10,9 @@
 
 namespace neap {
 
+// Names the field that is wrong.
+[[nodiscard]] Result<void> check(const FairnessSpec& fairness, const std::vector<TierSpec>& tiers);
+
 // T_r: borrowers leave within it.
 [[nodiscard]] Micros lane_within(const PoolSpec& spec);
 // After the time at which a task was to have left: grace, SIGTERM, SIGKILL, and the memory freed.
