@@ -113,7 +113,7 @@ class Contest {
     end_ = now_ + plan_.lasts;
     tokens_ = std::int64_t{plan_.urgent_burst} * hour;
     next_normal_ = now_ + minutes(1);
-    next_urgent_ = now_ + minutes(2);
+    if (plan_.urgent_burst > 0) next_urgent_ = now_ + minutes(2);
     next_crash_ = now_ + hours(30);
   }
 
