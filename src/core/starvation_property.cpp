@@ -113,23 +113,6 @@ TEST(Starvation, D6_BackfillPastTheForcedHeadIsSeen) {
   EXPECT_GT(late, 0);
 }
 
-TEST(Starvation, D6_ADenominatorThatForgetsNodesIsSeen) {
-  std::int64_t late = 0;
-  for (const int per_day : {90, 60, 150}) {
-    for (std::uint64_t seed = 1; seed <= 3 && late == 0; ++seed) {
-      ContestPlan plan;
-      plan.seed = seed;
-      plan.shapes = Shapes::parts;
-      plan.normal_per_day = per_day;
-      plan.urgent_burst = 0;
-      plan.lasts = hours(24 * 7);
-      plan.planted = Planted::total;
-      late = run_contest(plan).late;
-    }
-  }
-  EXPECT_GT(late, 0);
-}
-
 // ---- devices that are certainly busy -----------------------------------------------------------
 
 int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
