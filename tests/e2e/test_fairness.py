@@ -1,4 +1,4 @@
-"""A promised start with real processes: told, kept over a kill of the daemon; deadlines (D6, F6)."""
+"""A promised start with real processes: told, kept over a kill of the daemon; deadlines (D6)."""
 
 import json
 import time
