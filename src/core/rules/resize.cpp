@@ -1,4 +1,5 @@
 #include "core/rules/resize.h"
+#include "core/rules/chain.h"
 
 #include <algorithm>
 #include <map>
@@ -89,6 +90,8 @@ class ShrinkSearch {
       const TaskState& task = state.tasks.at(id);
       if (devices_of(task) <= task.spec.request.least) continue;
       if (state.tier(task.tier).weight > weight) continue;
+      // A pipeline that has begun gives nothing to who has not more weight than it (D9).
+      if (chain_protects(state, task) && weight_in_chain(state, task) >= weight) continue;
       if (const auto offer = offer_to_resize(state, task, now, needed_by)) {
         givers_.push_back({&task, *offer});
       }
