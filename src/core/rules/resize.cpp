@@ -1,5 +1,4 @@
 #include "core/rules/resize.h"
-#include "core/rules/chain.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +6,7 @@
 
 #include "core/model/host.h"
 #include "core/model/pool_index.h"
+#include "core/rules/chain.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt_cover.h"
 #include "core/rules/preempt_outlook.h"
