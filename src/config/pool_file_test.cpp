@@ -215,19 +215,19 @@ TEST(PoolFile, D6_TeamsAreReadAndSortedByName) {
 TEST(PoolFile, D6_FaultsOfTeamsNameLineAndField) {
   const std::string pool = "pool: {total_gpus: 16, inference_guard_min: 4}\nteams:\n";
   EXPECT_EQ(refused(pool + "  - {name: a, parent: b}\n"),
-            "pool.yaml:3: teams[0].parent: no team \"b\" is listed; expected one of this list\n");
+            "pool.yaml:3: teams[0].parent: no team \"b\" is listed; expected one of this list");
   EXPECT_EQ(refused(pool + "  - {name: a, parent: b}\n  - {name: b, parent: a}\n"),
-            "pool.yaml:3: teams[0].parent: \"a\" is above itself: a < b < ...\n");
+            "pool.yaml:3: teams[0].parent: \"a\" is above itself: a < b < ...");
   EXPECT_EQ(refused(pool + "  - name: a\n    limit: 2\n    guarantee: 3\n"),
-            "pool.yaml:5: teams[0].guarantee: 3 devices, more than its limit of 2 devices\n");
+            "pool.yaml:5: teams[0].guarantee: 3 devices, more than its limit of 2 devices");
   EXPECT_EQ(refused(pool + "  - {name: a, guarantee: 8}\n  - {name: b, guarantee: 5}\n"),
             "pool.yaml:4: teams[1].guarantee: makes 13 devices guaranteed in all; total_gpus less "
-            "inference_guard_min leaves 12\n");
+            "inference_guard_min leaves 12");
   EXPECT_EQ(refused(pool + "  - {name: a, guarantee: 1}\n  - {name: b, parent: a, guarantee: 2}\n"),
             "pool.yaml:4: teams[1].guarantee: makes 2 devices guaranteed below \"a\", which is "
-            "guaranteed 1\n");
+            "guaranteed 1");
   EXPECT_EQ(refused(pool + "  - {name: a}\n  - {name: a}\n"),
-            "pool.yaml:4: teams[1].name: \"a\" is the name of another team\n");
+            "pool.yaml:4: teams[1].name: \"a\" is the name of another team");
 }
 
 TEST(PoolFile, D10_APresetGivesWhatTheFileDoesNotState) {

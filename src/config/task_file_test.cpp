@@ -220,10 +220,10 @@ TEST(TaskFile, D6_ReadsARangeOfDevices) {
   EXPECT_EQ(accepted(task + "  gpus: 8\n").request().least, 0);
   EXPECT_EQ(refused(task + "  gpus: 2\n  least_gpus: 3\n"),
             "t.yaml:5: task.least_gpus: 3 is more than the 2 devices of `gpus`; expected at most "
-            "that\n");
+            "that");
   EXPECT_EQ(refused(task + "  gpu: {memory: 8GiB, compute: 50%}\n  least_gpus: 1\n"),
             "t.yaml:5: task.least_gpus: stands beside a part of a device; a range is of whole "
-            "devices\n");
+            "devices");
 }
 
 TEST(TaskFile, G5_MustFitThePool) {

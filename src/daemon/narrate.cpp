@@ -204,7 +204,7 @@ class Narrator {
   }
   void operator()(const MovePlanned& d) {
     task(d.task);
-    if (d.slots.size() != state_.tasks.at(d.task).slots.size()) {
+    if (state_.tasks.at(d.task).spec.request.least > 0) {
       return say("to go on with " + std::to_string(d.slots.size()) + " of " +
                  std::to_string(state_.tasks.at(d.task).spec.request.count) + " devices, " +
                  place_text(state_, d.slots) +
@@ -224,7 +224,9 @@ class Narrator {
     say("counts as loaded");
   }
   void operator()(const LookScheduled& d) {
-    tell_all(std::string(d.look == Look::room ? "who waits long" : "what could be consolidated") +
+    tell_all(std::string(d.look == Look::room     ? "who waits long"
+                         : d.look == Look::growth ? "who could have more devices"
+                                                  : "what could be consolidated") +
              " is looked at again within " + seconds_text(d.at - at_));
   }
   void operator()(const YieldAsked& d) {

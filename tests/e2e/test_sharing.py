@@ -19,7 +19,8 @@ with neap_task.Task(save=save, interval_seconds=1) as task:
         with open(path) as file:
             done = json.load(file)
     devices = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
-    print("runs with", os.environ["NEAP_GPUS"], len(devices), "from step", done, flush=True)
+    with open("runs.txt", "a") as file:
+        print(os.environ["NEAP_GPUS"], len(devices), done, file=file)
     for step in task.steps(done, 10**9):
         time.sleep(0.05)
 """
@@ -47,11 +48,12 @@ class Sharing(unittest.TestCase):
                  len(pool.task("wide")["devices"]) == 4)
         task = pool.task("wide")
         self.assertEqual((task["resizes"], task["preemptions"], task["lost_work_us"]), (2, 0, 0))
-        lines = [line.split() for line in pool.cli("logs", "wide").stdout.splitlines()
-                 if line.startswith("runs with")]
-        self.assertEqual([line[2] for line in lines], ["4", "2", "4"])
-        self.assertEqual([line[3] for line in lines], ["4", "2", "4"])
-        steps = [int(line[-1]) for line in lines]
+        runs = pool.work / "runs.txt"
+        wait_for("its third start", lambda: len(runs.read_text().splitlines()) == 3)
+        lines = [line.split() for line in runs.read_text().splitlines()]
+        self.assertEqual([line[0] for line in lines], ["4", "2", "4"])
+        self.assertEqual([line[1] for line in lines], ["4", "2", "4"])
+        steps = [int(line[2]) for line in lines]
         self.assertEqual(steps[0], 0)
         self.assertTrue(0 < steps[1] < steps[2], steps)
         print("ranges: with 4, 2 and 4 devices, from steps %d, %d, %d" % tuple(steps))
