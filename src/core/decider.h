@@ -59,6 +59,7 @@ class Decider {
   void drop_plan_of(TaskId task, const std::string& why);
   enum class Preempting : std::uint8_t { planned, impossible, paused };
   Preempting try_preempt(const TaskState& task, int& searches);
+  std::vector<Victim> plan_victims(const TaskState& task, Proposal proposal, Time needed_by);
   enum class Asking : std::uint8_t { nobody, others };  // to yield
   std::optional<Proposal> find_proposal(const Shape& shape, Time by, Asking asking);
   void set_wait_code(ShapeId shape, WaitCode code);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/decider.h"
+#include "core/model/pool_index.h"
 #include "core/rules/adoption.h"
 #include "core/rules/leaving.h"
 #include "core/rules/place.h"
@@ -10,9 +11,11 @@
 #include "core/rules/resize.h"
 #include "core/rules/teams.h"
 #include "core/rules/tide.h"
+
 namespace neap {
 
 namespace {
+
 // Somebody of a lighter tier runs, or of the same one for a guarantee.
 bool somebody_may_yield(const PoolState& state, const Shape& shape) {
   const auto& running = state.index->running_by_tier;
@@ -23,7 +26,84 @@ bool somebody_may_yield(const PoolState& state, const Shape& shape) {
                                  state.tier(tier).weight == state.tier(shape.tier).weight);
   });
 }
+
+// The replicas that wait as this one does, itself first: as many as one node can have. Alone where
+// they are to be apart, or are no whole devices.
+std::vector<TaskId> waiting_with(const PoolState& state, const TaskState& task) {
+  const Shape& shape = state.shape(task.shape);
+  std::vector<TaskId> out{task.id};
+  const Request& request = shape.request;
+  if (request.count != 1 || request.share < whole_device || request.near.apart != Cell::any ||
+      request.near.per_domain > 0) {
+    return out;
+  }
+  std::int32_t per_node = 1;
+  for (const ModelId model : allowed_models(state, request)) {
+    per_node = std::max(per_node, state.models[model.value].per_node);
+  }
+  for (const QueueKey& key : state.index->waiting[task.shape.value]) {
+    if (out.size() == static_cast<std::size_t>(per_node)) break;
+    if (key.task != task.id) out.push_back(key.task);
+  }
+  return out;
+}
+
+// Victims for as many replicas on one node.
+std::optional<Proposal> find_together(PoolState& state, const TaskState& task, std::size_t replicas,
+                                      Time now, Time needed_by) {
+  if (replicas < 2) return std::nullopt;
+  Shape all = state.shape(task.shape);
+  const auto count = static_cast<std::int32_t>(replicas);
+  all.request.count = count;
+  all.request.cpu_milli *= count;
+  all.request.host_memory = all.request.host_memory * count;
+  auto found = find_victims(state, all, now, needed_by);
+  if (!found || found->slots.size() != replicas) return std::nullopt;
+  const NodeId node = state.device(found->slots.front().device).node;
+  const bool on_one = std::all_of(found->slots.begin(), found->slots.end(), [&](const Slot& slot) {
+    return state.device(slot.device).node == node;
+  });
+  return on_one ? found : std::nullopt;
+}
+
 }  // namespace
+
+// Replicas that wait together are made room for on one node where that is not dearer: one large
+// tenant leaves instead of many small ones, and the node's other devices serve the next replicas.
+// Returns who is to leave.
+std::vector<Victim> Decider::plan_victims(const TaskState& task, Proposal proposal,
+                                          Time needed_by) {
+  std::vector<TaskId> together;
+  if (task.service.valid() && !proposal.victims.empty()) {
+    together = waiting_with(state_, task);
+    if (auto more = find_together(state_, task, together.size(), now_, needed_by);
+        more && more->cost / static_cast<std::int64_t>(together.size()) <= proposal.cost) {
+      proposal = std::move(*more);
+    } else {
+      together.clear();
+    }
+  }
+  std::vector<Victim> victims = proposal.victims;
+  if (together.empty()) {
+    emit(PreemptionPlanned{task.id, std::move(proposal.slots), std::move(proposal.victims),
+                           needed_by, proposal.lower_bound});
+    return victims;
+  }
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const Slot slot = proposal.slots[i];
+    std::vector<Victim> here;
+    for (const Victim& victim : victims) {
+      const auto& held = state_.tasks.at(victim.task).slots;
+      if (std::any_of(held.begin(), held.end(),
+                      [&](const Slot& s) { return s.device == slot.device; })) {
+        here.push_back(victim);
+      }
+    }
+    const std::int64_t bound = i == 0 ? proposal.lower_bound : 0;
+    emit(PreemptionPlanned{together[i], {slot}, std::move(here), needed_by, bound});
+  }
+  return victims;
+}
 
 Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
   const Shape& shape = state_.shape(task.shape);
@@ -65,9 +145,7 @@ Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
     emit(PreemptRetryScheduled{task.shape, now_ + preempt_retry});
     return Preempting::impossible;
   }
-  const std::vector<Victim> victims = proposal->victims;
-  emit(PreemptionPlanned{task.id, std::move(proposal->slots), std::move(proposal->victims),
-                         now_ + within, proposal->lower_bound});
+  const std::vector<Victim> victims = plan_victims(task, std::move(*proposal), now_ + within);
   for (const Victim& victim : victims) {
     const TaskState& v = state_.tasks.at(victim.task);
     if (victim.mode == ReleaseMode::finish || v.phase != Phase::running) continue;

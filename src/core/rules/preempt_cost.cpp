@@ -150,8 +150,10 @@ Wide restart_cost(const PoolState& state, const TaskState& task, std::int64_t he
   const std::int64_t rise = (std::int64_t{1} << std::clamp(task.preemptions, 0, 5)) - 1;
   const Wide fairness = base * weight_ppm * rise / 1'000'000;
   // A burst is served from the buffer before others yield (S4): whoever was lent a device there
-  // gives it back without the fixed price.
-  const std::int64_t fixed = on_lendable(state, task) ? 0 : state.spec.preempt.fixed_cost;
+  // gives it back for half of the fixed price. For nothing, a swarm of small tasks would be the
+  // cheapest always, and what they leave is on as many nodes.
+  const std::int64_t fixed =
+      on_lendable(state, task) ? state.spec.preempt.fixed_cost / 2 : state.spec.preempt.fixed_cost;
   return base + fixed + fairness;
 }
 

@@ -171,13 +171,13 @@ TEST(PreemptCost, D3_Protection) {
   });
 }
 
-// S4: and are given back without the fixed price.
+// S4: and are given back for half of the fixed price.
 TEST(PreemptCost, D4_LendableDevicesCarryNoProtection) {
   expect_rows({
-      {"after its start", "on=a:6 started=-100 captured=-60", 660, "boundary 555 190000000000"},
-      {"in its window", "on=a:7 window=0-3600", 660, "boundary 555 190000000000"},
-      {"past its budget", "on=a:7 today=9", 660, "boundary 555 190000000000"},
-      {"partly there is there", "on=a:5,a:6 today=9", 660, "boundary 555 380000000000"},
+      {"after its start", "on=a:6 started=-100 captured=-60", 660, "boundary 555 1990000000000"},
+      {"in its window", "on=a:7 window=0-3600", 660, "boundary 555 1990000000000"},
+      {"past its budget", "on=a:7 today=9", 660, "boundary 555 1990000000000"},
+      {"partly there is there", "on=a:5,a:6 today=9", 660, "boundary 555 2180000000000"},
       {"W <= R holds there too", "on=a:6 work=36100", 90, "none"},
   });
 }
