@@ -260,6 +260,26 @@ TEST(Forced, D6_WhoWasStartedThereStaysForItsTimeAndThenLeavesForTheNext) {
   EXPECT_LE(s.task("second").placed_at, s.task("second").start_by);
 }
 
+TEST(Forced, D6_WithoutProtectionItStillHasTimeToComeUp) {
+  Script s = pool_with_lane();
+  s.spec.preempt.protect_min = s.spec.preempt.wait_min = Micros(0);
+  s.configure();
+  run(s, interactive("talk", 4));
+  run(s, Script::training("guest", 4));
+  TaskSpec job = Script::training("job", 4);
+  job.contract.restore = Micros(0);
+  ASSERT_TRUE(s.submit(job));
+  s.work(hours(4) + minutes(1));
+  s.checkpoint("guest");
+  s.exited("guest", 75);  // it is forced again at once
+  EXPECT_EQ(s.task("job").phase, Phase::starting);
+  s.pass(seconds(30));
+  s.started("job");
+  EXPECT_EQ(s.task("job").phase, Phase::running);
+  s.pass(seconds(31));
+  EXPECT_EQ(s.task("job").phase, Phase::yielding);
+}
+
 TEST(Forced, D6_ItGoesBeforeHeavierTiersWhereverThereIsRoom) {
   Script s = pool_with_lane();
   run(s, interactive("talk", 4));

@@ -10,6 +10,7 @@ namespace neap {
 
 namespace {
 
+constexpr Micros least_stay = minutes(1);       // who is started there is to come up, at least
 constexpr std::int64_t protected_restores = 9;  // P >= 9 R keeps 90 % of a segment useful
 
 // Who of the lane's devices holds any that is neither lent to it nor was started there.
@@ -87,7 +88,8 @@ bool saves_on_demand(const ContractSpec& contract) {
 }
 
 Micros lane_stay(const PoolSpec& spec, const TaskSpec& task) {
-  return std::max(spec.preempt.protect_min, task.contract.restore * protected_restores);
+  return std::max(
+      {spec.preempt.protect_min, task.contract.restore * protected_restores, least_stay});
 }
 
 Micros lane_leave(const PoolSpec& spec, const TaskSpec& task) {
