@@ -132,6 +132,7 @@ class EventApplier {
 
   void operator()(const ServiceSubmitted& e) {
     add_service(state_, e.spec);
+    mark_waiting(state_);  // where replicas may be follows from what all of them need at most
     note_submission(state_, e.spec, *find_tier(state_.spec, e.spec.tier));
   }
 
@@ -147,6 +148,7 @@ class EventApplier {
     ServiceState& service = state_.services[find_live_service(state_, e.name)->value];
     service.spec.min_replicas = e.min_replicas;
     service.spec.max_replicas = e.max_replicas;
+    mark_waiting(state_);
     if (service.roll) {  // whichever version is left
       service.roll->before.min_replicas = e.min_replicas;
       service.roll->before.max_replicas = e.max_replicas;

@@ -239,8 +239,25 @@ void Invariants::check_reasons_hold(const PoolState& state) {
   }
 }
 
+namespace {
+// Guard and buffer are enough for all services at their largest: inference keeps to them.
+bool region_is_enough(const PoolState& state) {
+  const auto usable =
+      std::count_if(state.devices.begin(), state.devices.end(), [&](const DeviceState& d) {
+        return is_usable(state, d) && (d.role == Role::guard || d.role == Role::buffer);
+      });
+  std::int64_t needed = 0;
+  for (const ServiceState& service : state.services) {
+    const ServiceSpec& spec = service.spec;
+    needed += service.removed ? 0 : std::int64_t{spec.max_replicas} * spec.request.count;
+  }
+  return needed > 0 && needed <= usable;
+}
+}  // namespace
+
 bool could_run(const PoolState& state, const Shape& shape) {
   const Request& request = shape.request;
+  const bool keeps_to_region = region_is_enough(state);
   for (const NodeState& node : state.nodes) {
     std::map<std::uint16_t, std::int32_t> fitting;  // by model
     for (std::int32_t i = 0; i < node.count; ++i) {
@@ -249,6 +266,7 @@ bool could_run(const PoolState& state, const Shape& shape) {
       const bool training = shape.purpose != Purpose::inference;
       bool allowed = shape.dedicated == (d.role == Role::dedicated);
       if (training && d.role == Role::guard) allowed = false;
+      if (!training && keeps_to_region && d.role == Role::core) allowed = false;
       if (training && d.role == Role::buffer && !shape.releasable) allowed = false;
       const auto& models = request.models;
       if (!models.empty() && std::find(models.begin(), models.end(),

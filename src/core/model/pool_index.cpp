@@ -157,11 +157,9 @@ void refresh_device(PoolState& state, DeviceId id) {
     index.lane.erase(id);
   }
   old = now;
-  if (gained) {
-    mark_waiting(state);
-  } else if (lost) {
-    for (const auto& [task, plan] : state.plans) index.agenda.plans.insert(task);
-  }
+  // With a device fewer, guard and buffer may no longer be enough for all replicas: then inference
+  // may go elsewhere.
+  if (gained || lost) mark_waiting(state);
 }
 
 void mark_waiting(PoolState& state) {

@@ -27,7 +27,6 @@ std::optional<Policy> policy_named(std::string_view name) {
   if (name == "A") return policy;
   if (name == "A greedy") {
     policy.queue = Policy::Queue::greedy;
-    policy.place.gangs = Gangs::uneven;
     return policy;
   }
   if (name == "B") {
@@ -71,6 +70,7 @@ std::vector<Policy> ablations() {
   };
   with("no buffer", [](Policy& p) { p.buffer = 0; });
   with("no hourly plan", [](Policy& p) { p.plan_per_mille = 0; });
+  with("gangs in pieces", [](Policy& p) { p.place.gangs = Gangs::uneven; });
   with("whoever fits passes", [](Policy& p) { p.queue = Policy::Queue::greedy; });
   with("no fixed cost of a preemption", [](Policy& p) { p.fixed_cost_s = 0; });
   with("no fixed cost, not core first", [](Policy& p) {
