@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t longest_seconds = 10LL * 366 * 24 * 3600;
 constexpr std::int64_t limit = 200 * longest_seconds;  // any epoch
-constexpr int time_digits = 6;     // µs
-constexpr int devices_digits = 3;  // thousandths of a device
+constexpr int time_digits = 6;                         // µs
+constexpr int devices_digits = 3;                      // thousandths of a device
 
 struct Row {
   std::int64_t at = 0, milli = 0;
