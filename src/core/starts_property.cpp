@@ -24,7 +24,7 @@ enum class Fault : std::uint8_t {
 
 class StaggeredPool {
  public:
-  explicit StaggeredPool(Fault fault) : fault_(fault) {
+  explicit StaggeredPool(Fault fault) {
     limits_.at_once = any_below(3);
     limits_.apart = seconds(any_below(3) * 20);
     if (limits_.at_once == 0 && limits_.apart == Micros(0)) limits_.at_once = 1;
@@ -156,7 +156,6 @@ class StaggeredPool {
     if (many) fault_text_ = std::to_string(loads_.size()) + " load at once";
   }
 
-  Fault fault_;
   Script script_;
   StartsSpec limits_;
   std::map<AllocationId, Time> loads_;
