@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t conditions_max = 16;
 constexpr std::size_t stage_name_max = 31;
 constexpr std::size_t metric_name_max = 64;
-constexpr std::int64_t one = 1'000'000;
 constexpr std::size_t decimals = 6;
 
 // In millionths.
@@ -161,6 +160,11 @@ class PipelineReader {
     bound("at_most", Comparison::at_most);
     if (fields.present() && !fields.has("at_least") && !fields.has("at_most")) {
       fields.missing("at_least", "a number, here or in at_most");
+    }
+    const auto& both = stage.when;
+    if (fields.has("at_least") && fields.has("at_most") && both.size() >= 2 &&
+        both[both.size() - 2].bound > both.back().bound) {
+      fields.refuse("at_most", "is below at_least: no number is both");
     }
     fields.close();
   }

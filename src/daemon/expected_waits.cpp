@@ -30,7 +30,10 @@ ExpectedWaits::ExpectedWaits(const PoolState& state) {
     known_.push_back({training ? tier.name : "", expected_wait(state, TierId(t))});
   }
   state.tasks.for_each([&](const TaskState& task) {
-    if (task.phase == Phase::waiting) waiting_.emplace_back(task.id, task.tier);
+    // A stage that waits for others would not start with all devices free.
+    if (task.phase == Phase::waiting && !task.awaits_stages) {
+      waiting_.emplace_back(task.id, task.tier);
+    }
   });
 }
 
