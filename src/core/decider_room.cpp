@@ -129,7 +129,14 @@ void Decider::make_room_for(TaskId id) {
     reserve(task);
     return;
   }
-  const std::vector<Victim> victims = state_.plans.at(id).victims;
+  std::vector<Victim> victims = state_.plans.at(id).victims;
+  // Those to whom it is lent are asked once all others have left.
+  const std::vector<TaskId>& lent = state_.plans.at(id).lent_to;
+  if (lent.size() < victims.size()) {
+    std::erase_if(victims, [&](const Victim& victim) {
+      return std::binary_search(lent.begin(), lent.end(), victim.task);
+    });
+  }
   Time stay = now_;  // until then some stay whom nobody can move
   std::vector<std::pair<TaskId, Departure>> movable;
   for (const Victim& victim : victims) {

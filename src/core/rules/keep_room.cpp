@@ -320,6 +320,20 @@ Time needed_at(const Plan& plan, Time now) {
   return last;
 }
 
+namespace {
+// Nothing: only borrowers are left, and they give it back. What is lent anew until a borrower has
+// left goes round among them for ever.
+std::optional<Time> last_tenant_leaves(const Plan& plan, Time now) {
+  std::optional<Time> last;
+  for (const Victim& victim : plan.victims) {
+    if (std::binary_search(plan.lent_to.begin(), plan.lent_to.end(), victim.task)) continue;
+    const bool known = victim.release_by != Time::never();
+    last = std::max(last.value_or(now), known ? victim.release_by : now);
+  }
+  return last;
+}
+}  // namespace
+
 std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Time now, int& nodes) {
   if (state.index->reserved.empty() || state.pause.active) return std::nullopt;
   if (task.purpose == Purpose::inference || task.dedicated) return std::nullopt;
@@ -332,9 +346,10 @@ std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Tim
   const Time useful = now + std::max(preempt.protect_min, restore * useful_restores);
   for (const TaskId id : state.index->reserved) {
     const Plan& plan = state.plans.at(id);
-    const Time needed = needed_at(plan, now);
-    const bool ends_in_time = ends <= needed;
-    const bool can_be_asked = preempt.enabled && task.releasable && useful <= needed;
+    const auto needed = last_tenant_leaves(plan, now);
+    if (!needed) continue;
+    const bool ends_in_time = ends <= *needed;
+    const bool can_be_asked = preempt.enabled && task.releasable && useful <= *needed;
     if (!ends_in_time && !can_be_asked) continue;
     if (state.tier(task.tier).weight > state.tier(state.tasks.at(id).tier).weight) continue;
     auto slots = place_on_kept(state, plan, shape, nodes);
