@@ -30,14 +30,14 @@ class EventApplier {
                             tide.lead == e.spec.tide.lead;
     const bool same_mode = state_.spec.scale.mode == e.spec.scale.mode;
     const bool same_teams = state_.spec.teams == e.spec.teams;
-    const bool same_stage =
-        state_.configured && state_.spec.adoption.begin == e.spec.adoption.begin;
+    const bool is_new = !state_.configured;
     const bool same_promises = has_same_promises(state_.spec, e.spec);
     state_.spec = e.spec;
     state_.configured = true;
     if (!same_teams) adopt_teams(state_);
     refresh_start_timers(state_);
-    if (!same_stage) begin_stage(state_, {e.spec.adoption.begin, "the pool file", {}});
+    // Later stages come by their own command, which checks (F8).
+    if (is_new) begin_stage(state_, {e.spec.adoption.begin, "the pool file", {}});
     if (!same_slots) state_.tide = TideBook();  // what was counted by others says nothing
     for (ServiceState& service : state_.services) {
       if (same_mode || service.spec.scale) continue;

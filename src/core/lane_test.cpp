@@ -81,6 +81,17 @@ TEST(Lane, D6_ItNeverTakesTheGuardAndThePoolSaysWhatIsMissing) {
   EXPECT_EQ(s.state.devices[7].role, Role::guard);
 }
 
+TEST(Lane, D6_RoundedUpItLeavesDevicesForOthers) {
+  for (const int asked : {1, 4}) {
+    Script s;
+    s.spec.fairness.lane = asked;
+    s.configure();
+    s.node("n0", "d0", 4);
+    EXPECT_EQ(s.state.index->lane.size(), asked == 4 ? 4u : 0u) << asked;
+    EXPECT_EQ(s.state.conditions.count("lane_unmet"), asked == 4 ? 0u : 1u) << asked;
+  }
+}
+
 TEST(Lane, D6_BatchThatLeavesInTimeBorrowsItAndNobodyElse) {
   Script s = pool_with_lane();
   run(s, interactive("talk", 4));

@@ -69,6 +69,13 @@ TEST(Adoption, F8_InThePhysicalStageNoTwoTasksShareADevice) {
   EXPECT_EQ(shared.task("a").slots.front().device, shared.task("b").slots.front().device);
 }
 
+TEST(Adoption, F8_TheFileOfAPoolThatRunsChangesNoStage) {
+  Script s = pool_in(AdoptionStage::physical);
+  s.spec.adoption.begin = AdoptionStage::time;
+  s.configure();
+  EXPECT_EQ(s.state.adoption.stage, AdoptionStage::physical);
+}
+
 TEST(Adoption, F8_TheBufferIsLentInTheLastStageAlone) {
   for (const auto stage : {AdoptionStage::physical, AdoptionStage::memory, AdoptionStage::time}) {
     Script s = pool_in(stage);

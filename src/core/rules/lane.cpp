@@ -142,6 +142,10 @@ std::vector<DeviceId> assign_lane(const PoolState& state) {
     const auto has = static_cast<std::int64_t>(lane.size());
     if (has >= state.spec.fairness.lane) break;
     if (has + node.count > most) continue;
+    // Rounded up to whole nodes it never takes all that guard and buffer leave: then no service and
+    // nobody who may not wait in it could ever start.
+    const bool more_than_asked = has + node.count > state.spec.fairness.lane;
+    if (more_than_asked && has + node.count == most) continue;
     for (std::int32_t i = 0; i < node.count; ++i) {
       lane.emplace_back(node.first.value + static_cast<std::uint32_t>(i));
     }
