@@ -208,9 +208,9 @@ TEST_F(JournalTest, RefusesANewerSchemaAndChangesNothing) {
   tamper("PRAGMA user_version = 7; PRAGMA wal_checkpoint(TRUNCATE)");
   const std::string error = open_error();
   EXPECT_NE(error.find("schema version 7"), std::string::npos) << error;
-  EXPECT_NE(error.find("versions up to 3"), std::string::npos) << error;
+  EXPECT_NE(error.find("versions up to 4"), std::string::npos) << error;
   EXPECT_NE(read_error().find("schema version 7"), std::string::npos);
-  tamper("PRAGMA user_version = 3");
+  tamper("PRAGMA user_version = 4");
   EXPECT_EQ(read_all().size(), 3U);
   EXPECT_EQ(open_error(), "");
 }

@@ -53,7 +53,7 @@ CREATE TABLE segment(
   raw           INTEGER NOT NULL);
 INSERT INTO head SELECT 1, r, 0, 0, r FROM (SELECT randomblob(16) AS r);
 PRAGMA application_id = 1852137840;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 COMMIT;
 )sql";
 
@@ -73,7 +73,7 @@ Result<void> check_version(Connection& connection) {
                     ": start the newer neap that wrote it; nothing was changed",
                 connection.path());
   }
-  if (*version == 1 || *version == 2) {
+  if (*version >= 1 && *version <= 3) {
     return fail(
         ErrorCode::conflict,
         "the journal has schema version " + std::to_string(*version) +

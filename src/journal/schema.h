@@ -10,7 +10,7 @@
 namespace neap::journal {
 
 // Of tables and of what records hold: raised with any change of either.
-inline constexpr std::int64_t schema_version = 3;
+inline constexpr std::int64_t schema_version = 4;
 
 struct Head {
   std::uint64_t sequence = 0;  // 0: no record yet

@@ -69,6 +69,7 @@ NEAP_FIELDS_BEGIN(ScaleSpec)
 NEAP_ROW(mode, up_above, up_for, down_below, down_for, stale_after, headroom, dwell)
 NEAP_ROW(trend, plan)
 NEAP_ROW(queue_above, first_byte_above)
+NEAP_ROW(plan_days, dwell_measured, switch_leave, switch_load, switch_budget)
 NEAP_FIELDS_END
 NEAP_FIELDS(TideSpec, derive, slot, lead, violations_per_mille, costs, calendar)
 NEAP_FIELDS(PrefilterSpec, out_above, back_below, back_after)

@@ -55,6 +55,9 @@ struct PreemptSpec {
 // thresholds: one more above a use, one less below another. tidal: as many as the demand needs,
 // and not fewer than the same hour of other days needed.
 enum class ScaleMode : std::uint8_t { thresholds, tidal };
+// Days that the plan for an hour is made from: the last seven; the newest seven of the same kind,
+// Monday to Friday or the weekend; the same day of the last four weeks.
+enum class PlanDays : std::uint8_t { recent, kind, weekday };
 struct ScaleSpec {
   ScaleMode mode = ScaleMode::thresholds;
   Ppm up_above{700'000};
@@ -66,6 +69,13 @@ struct ScaleSpec {
   Micros dwell = minutes(30);        // tidal: so long fewer must do before one goes
   Micros trend{0};                   // tidal: the rise of so long is expected once more
   Ppm plan{1'000'000};               // tidal: of what the hour needed on other days
+  PlanDays plan_days = PlanDays::recent;
+  // tidal: the dwell is the break-even time of a switch as it was measured, not `dwell`.
+  bool dwell_measured = false;
+  // What a switch is taken for until it was measured: a replica leaves, another one loads.
+  Micros switch_leave = seconds(30), switch_load = minutes(2);
+  // Device time of switches within a day, of the devices that the service may have; 0: no limit.
+  Ppm switch_budget{0};
   // Of those the gateway tells: requests that wait for a replica, for each that is ready, and the
   // p95 of the time to the first byte; without a bound of its own the service's objective.
   std::int32_t queue_above = 0;

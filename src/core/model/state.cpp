@@ -51,7 +51,8 @@ PoolState::PoolState(const PoolState& other)
       last_drill(other.last_drill),
       last_start(other.last_start),
       adoption(other.adoption),
-      profiles(other.profiles) {
+      profiles(other.profiles),
+      lent(other.lent) {
   rebuild_index(*this);
 }
 
@@ -294,7 +295,7 @@ void visit_scalars(Visitor& visitor, State& self){
             NEAP_ROW(room_look_at, consolidation_look_at, newest_placed, arrivals, arrivals_hour)
                 NEAP_ROW(pipelines, next_pipeline) NEAP_ROW(growth_look_at)
                     NEAP_ROW(lane_look_at, deadlines_look_at, expected_waits, drill, last_drill)
-                        NEAP_ROW(last_start, adoption, profiles)}
+                        NEAP_ROW(last_start, adoption, profiles, lent)}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   // The finaliser of splitmix64, applied to each word in turn.

@@ -18,6 +18,7 @@
 #include "core/model/fields.h"
 #include "core/model/profile.h"
 #include "core/model/result.h"
+#include "core/model/switching.h"
 #include "core/model/units.h"
 
 namespace neap {
@@ -188,6 +189,8 @@ struct TaskState {
   std::string detail;    // why it was refused or failed
   bool loading = false;  // began, and has not reported work yet (training)
   MiB seen_memory{0};    // highest use of one device in this allocation; 0 = unseen
+  Time leaving_since;    // of a replica: asked to leave for a lower demand; 0: it was not
+  WarmUp warm_up{};      // of a replica
 };
 
 // Replicas of another version than the service's are replaced, one at a time: a new one beside the
@@ -227,6 +230,9 @@ struct ServiceState {
   std::optional<Roll> roll;
   std::string rolled_back;  // why the last new version was given up
   bool was_short = false;   // at the last sample
+  SwitchBook switches;
+  // At the first sample of an hour: replicas that the hour is unlikely to need more of.
+  std::optional<std::int32_t> hour_needs;
 };
 
 // preemption: others were asked to leave. reservation: others leave when they end, or are moved.
@@ -344,6 +350,7 @@ struct PoolState {
   Time last_start = Time::never();  // of training; never: none yet
   AdoptionBook adoption;
   ProfileBook profiles;
+  LentUse lent;
 
   std::unique_ptr<PoolIndex> index;
 
@@ -406,6 +413,7 @@ NEAP_ROW(preemption_day, restarts, yield_mode, yield_by, kill_at, stop_reason, e
 NEAP_ROW(asked_to_yield, reserved, exit_signal, detail, due, loading, seen_memory)
 NEAP_ROW(version, pipeline, stage, awaits_stages, resizes)
 NEAP_ROW(lane, deadline, bound, forced_at, start_by, ahead, forced, lane_until)
+NEAP_ROW(leaving_since, warm_up)
 NEAP_FIELDS_END
 NEAP_FIELDS(Roll, before, from, begun, wanted, phase, fault)
 NEAP_FIELDS_BEGIN(ServiceState)
@@ -413,7 +421,7 @@ NEAP_ROW(id, spec, tier, removed, replicas, next_replica, last_sample, above_sin
 NEAP_ROW(below_since, in_use, failures, curve, slot_peak, needed_while_low, was_short)
 NEAP_ROW(queued, first_byte, queue_told, first_byte_told, idle_since, wake)
 NEAP_ROW(version, newest_version, roll, rolled_back)
-NEAP_ROW(recent)
+NEAP_ROW(recent, switches, hour_needs)
 NEAP_FIELDS_END
 NEAP_FIELDS_BEGIN(StageState)
 NEAP_ROW(name, after, when, task, deploys, service, phase, since)
@@ -443,5 +451,9 @@ NEAP_ROW(name, purpose, used, split, declared, memory, work, save)
 NEAP_ROW(stall, restore)
 NEAP_FIELDS_END
 NEAP_FIELDS(ProfileBook, known)
+NEAP_FIELDS(SwitchCost, version, model, leave, load, warm_up)
+NEAP_FIELDS(SwitchHour, hour, given)
+NEAP_FIELDS(SwitchBook, costs, hours, given, returned, leaving, loading, held_back)
+NEAP_FIELDS(LentUse, held, useful)
 
 }  // namespace neap

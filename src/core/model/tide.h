@@ -31,6 +31,7 @@ struct DayCurve {
   std::vector<std::optional<std::int64_t>> closed;
 };
 inline constexpr std::size_t hours_kept = 8 * 24;
+inline constexpr std::size_t hours_kept_of_weeks = 29 * 24;  // where plans are made of weeks
 
 // A sample of a service's load, kept as long as the trend looks back.
 struct LoadSample {
