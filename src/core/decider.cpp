@@ -222,7 +222,7 @@ void Decider::scale_service(ServiceId id) {
   if (service.roll && !service.removed) return roll_service(id);
   const ScaleStep change = scale_step(state_, service, now_);
   for (std::int32_t i = 0; i < change.add; ++i) {
-    emit(ReplicaAdded{id, state_.tasks.next_id(), change.why});
+    emit(ReplicaAdded{id, state_.tasks.next_id(), change.why, change.cause});
   }
   for (const TaskId replica : change.remove) {
     const TaskState& task = state_.tasks.at(replica);

@@ -42,7 +42,8 @@ void Decider::roll_service(ServiceId id) {
     }
   }
   if (change.add == RollStep::Add::one) {
-    emit(ReplicaAdded{id, state_.tasks.next_id(), "the new version, beside the old one"});
+    emit(ReplicaAdded{id, state_.tasks.next_id(), "the new version, beside the old one",
+                      ReplicaCause::roll});
   }
 }
 

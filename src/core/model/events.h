@@ -350,10 +350,14 @@ struct KillAsked {
 struct BackoffEnded {
   TaskId task;
 };
+// What a replica was added for: its service is to have so many, more is asked for than those there
+// serve, or a new version takes the place of an old one.
+enum class ReplicaCause : std::uint8_t { least, demand, roll };
 struct ReplicaAdded {
   ServiceId service;
   TaskId task;
   std::string why;
+  ReplicaCause cause = ReplicaCause::least;
 };
 struct ReplicaDropped {
   ServiceId service;

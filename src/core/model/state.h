@@ -453,7 +453,7 @@ NEAP_FIELDS_END
 NEAP_FIELDS(ProfileBook, known)
 NEAP_FIELDS(SwitchCost, version, model, leave, load, warm_up)
 NEAP_FIELDS(SwitchHour, hour, given)
-NEAP_FIELDS(SwitchBook, costs, hours, given, returned, leaving, loading, held_back)
+NEAP_FIELDS(SwitchBook, costs, hours, given)
 NEAP_FIELDS(LentUse, held, useful)
 
 }  // namespace neap

@@ -33,12 +33,7 @@ inline constexpr std::int64_t switch_hours_kept = 25;
 struct SwitchBook {
   std::vector<SwitchCost> costs;  // the newest used last
   std::vector<SwitchHour> hours;  // the newest last
-  std::int64_t given = 0;         // replicas that left for a lower demand, in all
-  std::int64_t returned = 0;      // loads since, at most as many as were given
-  // Device time of those, milli-GPU·ms: what they held from the request to the end, and from their
-  // placement to the first healthy check.
-  std::int64_t leaving = 0, loading = 0;
-  bool held_back = false;  // more would have left, had the budget not been used up
+  std::int64_t given = 0;         // in all
 };
 
 // What training made of devices that inference lent, by allocations that ended: milli-GPU·ms.

@@ -91,7 +91,8 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
     return {0, first_to_leave(state, staying, static_cast<std::size_t>(live - most)),
             service.removed ? "the service was removed" : "above its largest number of replicas"};
   }
-  if (live < least) return {least - live, {}, "below its smallest number of replicas"};
+  if (live < least)
+    return {least - live, {}, "below its smallest number of replicas", ReplicaCause::least};
   if (state.pause.active) return {};
   if (const std::int32_t extra = live - replicas_after_drill(state, service, now); extra > 0) {
     return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)),

@@ -12,6 +12,7 @@ struct ScaleStep {
   std::int32_t add = 0;
   std::vector<TaskId> remove;
   const char* why = "";
+  ReplicaCause cause = ReplicaCause::demand;  // of those added
 };
 [[nodiscard]] ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now);
 
