@@ -119,7 +119,6 @@ struct AdoptionChangeRequested {
   bool forced = false;
 };
 struct TimerFired {};  // time has passed; nothing else happened
-
 struct TaskStarted {
   ReportStamp stamp;
 };  // its process runs
@@ -350,9 +349,6 @@ struct KillAsked {
 struct BackoffEnded {
   TaskId task;
 };
-// What a replica was added for: its service is to have so many, more is asked for than those there
-// serve, or a new version takes the place of an old one.
-enum class ReplicaCause : std::uint8_t { least, demand, roll };
 struct ReplicaAdded {
   ServiceId service;
   TaskId task;

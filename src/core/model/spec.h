@@ -51,6 +51,10 @@ struct PreemptSpec {
   Micros chain_protect = hours(24);             // a pipeline that has begun is one group (D9)
 };
 
+// What a replica was added for: its service is to have so many, more is asked for than those there
+// serve, or a new version takes the place of an old one.
+enum class ReplicaCause : std::uint8_t { least, demand, roll };
+
 // Replica scaling (SPEC D5, S13). Ppm of the capacity of the ready replicas in use.
 // thresholds: one more above a use, one less below another. tidal: as many as the demand needs,
 // and not fewer than the same hour of other days needed.
