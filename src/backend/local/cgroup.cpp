@@ -18,7 +18,7 @@ namespace neap::local {
 namespace {
 
 constexpr std::size_t control_file_limit = 4 * 1024 * 1024;
-constexpr const char* v1_controllers[] = {"cpu", "cpuset", "memory", "freezer", "pids"};
+constexpr const char* v1_controllers[] = {"cpu", "cpuset", "memory", "freezer", "pids", "blkio"};
 
 bool is_directory(const std::string& path) {
   struct stat info {};
@@ -161,7 +161,7 @@ Cgroup::Created Cgroup::create(const CgroupRoot& root, const std::string& name,
     const auto ready = [&](const std::string& parent) {
       if (place.controller == "cpuset") fill_cpuset(parent, base);
       if (root.version != CgroupVersion::v2) return;
-      for (const char* controller : {"+cpu", "+memory", "+cpuset", "+pids"}) {
+      for (const char* controller : {"+cpu", "+memory", "+io", "+cpuset", "+pids"}) {
         // Each alone: one that is missing must not keep the others away.
         (void)put(parent + "/cgroup.subtree_control", controller);
       }
@@ -174,8 +174,7 @@ Cgroup::Created Cgroup::create(const CgroupRoot& root, const std::string& name,
     if (place.controller == "cpuset") fill_cpuset(place.path, base);
     out.group.directories_.push_back(std::move(place));
   }
-  if (root.version == CgroupVersion::v1) out.group.apply_v1(limits, out.not_enforced);
-  if (root.version == CgroupVersion::v2) out.group.apply_v2(limits, out.not_enforced);
+  for (std::string& one : out.group.change({}, limits)) out.not_enforced.push_back(std::move(one));
   return out;
 }
 
@@ -194,53 +193,42 @@ const Cgroup::Directory* Cgroup::find(std::string_view controller) const {
   return nullptr;
 }
 
-void Cgroup::apply_v1(const CgroupLimits& limits, std::vector<std::string>& not_enforced) const {
-  const auto set = [&](std::string_view what, std::string_view controller, const std::string& file,
-                       const std::string& value) {
-    const Directory* directory = find(controller);
-    if (directory == nullptr) {
-      not_enforced.push_back(std::string(what) + ": no group of " + std::string(controller));
-      return;
-    }
-    note(not_enforced, what, put(directory->path + "/" + file, value));
-  };
-  if (limits.cpu_weight) {
-    const std::int64_t shares = std::max<std::int64_t>(*limits.cpu_weight * 1024 / 100, 2);
-    set("cpu weight", "cpu", "cpu.shares", std::to_string(shares));
+void Cgroup::write(const CgroupSetting& setting, const std::string& value,
+                   std::vector<std::string>& not_enforced) const {
+  const Directory* place = version_ == CgroupVersion::v1 ? find(setting.controller) : unified();
+  if (place == nullptr) {
+    not_enforced.push_back(setting.what + ": no group of " + setting.controller);
+    return;
   }
-  if (limits.cpu_quota_milli) {
-    set("cpu quota", "cpu", "cpu.cfs_period_us", "100000");
-    set("cpu quota", "cpu", "cpu.cfs_quota_us", std::to_string(*limits.cpu_quota_milli * 100));
+  std::string text = value;
+  if (text.empty()) {  // only cpuset: all that the group above has
+    const std::string above = place->path.substr(0, place->path.rfind('/'));
+    text = version_ == CgroupVersion::v1 ? trimmed(get(above + "/" + setting.file)) : "\n";
   }
-  if (limits.memory_max_bytes) {
-    set("memory max", "memory", "memory.limit_in_bytes", std::to_string(*limits.memory_max_bytes));
-  }
-  if (limits.processes_max) {
-    set("processes max", "pids", "pids.max", std::to_string(*limits.processes_max));
-  }
-  if (!limits.cpus.empty()) set("cpus", "cpuset", "cpuset.cpus", limits.cpus);
+  note(not_enforced, setting.what, put(place->path + "/" + setting.file, text));
 }
 
-void Cgroup::apply_v2(const CgroupLimits& limits, std::vector<std::string>& not_enforced) const {
-  const auto set = [&](std::string_view what, const char* file, const std::string& value) {
-    const Directory* group = unified();
-    if (group == nullptr) {
-      not_enforced.push_back(std::string(what) + ": no group");
-      return;
-    }
-    note(not_enforced, what, put(group->path + "/" + file, value));
+std::vector<std::string> Cgroup::change(const CgroupLimits& before,
+                                        const CgroupLimits& after) const {
+  CgroupSettings old = settings_of(version_, before);
+  CgroupSettings wanted = settings_of(version_, after);
+  std::vector<std::string> not_enforced = std::move(wanted.unavailable);
+  const auto same_place = [](const CgroupSetting& a, const CgroupSetting& b) {
+    return a.file == b.file && a.device == b.device;
   };
-  if (limits.cpu_weight) set("cpu weight", "cpu.weight", std::to_string(*limits.cpu_weight));
-  if (limits.cpu_quota_milli) {
-    set("cpu quota", "cpu.max", std::to_string(*limits.cpu_quota_milli * 100) + " 100000");
+  for (const CgroupSetting& setting : old.settings) {
+    const bool stays = std::any_of(wanted.settings.begin(), wanted.settings.end(),
+                                   [&](const auto& other) { return same_place(setting, other); });
+    if (!stays) write(setting, setting.lifted, not_enforced);
   }
-  if (limits.memory_max_bytes) {
-    set("memory max", "memory.max", std::to_string(*limits.memory_max_bytes));
+  for (const CgroupSetting& setting : wanted.settings) {
+    const bool stands =
+        std::any_of(old.settings.begin(), old.settings.end(), [&](const auto& other) {
+          return same_place(setting, other) && setting.value == other.value;
+        });
+    if (!stands) write(setting, setting.value, not_enforced);
   }
-  if (limits.processes_max) {
-    set("processes max", "pids.max", std::to_string(*limits.processes_max));
-  }
-  if (!limits.cpus.empty()) set("cpus", "cpuset.cpus", limits.cpus);
+  return not_enforced;
 }
 
 bool Cgroup::enter(pid_t pid) const {
@@ -300,6 +288,26 @@ std::int64_t Cgroup::oom_kills() const {
   }
   const Directory* memory = find("memory");
   return memory == nullptr ? 0 : value_of(get(memory->path + "/memory.oom_control"), "oom_kill");
+}
+
+std::int64_t Cgroup::memory_bytes() const {
+  const std::string directory = directory_of("memory");
+  if (directory.empty()) return 0;
+  const bool v1 = version_ == CgroupVersion::v1;
+  const std::string text = get(directory + (v1 ? "/memory.usage_in_bytes" : "/memory.current"));
+  std::int64_t bytes = 0;
+  std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return bytes;
+}
+
+std::string Cgroup::directory_of(std::string_view v1_controller) const {
+  const Directory* place = version_ == CgroupVersion::v1 ? find(v1_controller) : unified();
+  return place == nullptr ? std::string() : place->path;
+}
+
+std::string Cgroup::unified_directory() const {
+  const Directory* place = unified();
+  return place == nullptr ? std::string() : place->path;
 }
 
 void Cgroup::remove() const {

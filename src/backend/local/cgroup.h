@@ -10,19 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "backend/local/cgroup_limits.h"
 #include "core/model/result.h"
 
 namespace neap::local {
-
-struct CgroupLimits {
-  std::optional<std::int64_t> cpu_weight;       // 1 to 10000; 100 is the usual one
-  std::optional<std::int64_t> cpu_quota_milli;  // 1000 = one core
-  std::optional<std::int64_t> memory_max_bytes;
-  std::optional<std::int64_t> processes_max;
-  std::string cpus;  // such as "0-3,8"; empty = any
-};
-
-enum class CgroupVersion : std::uint8_t { none, v1, v2 };
 
 struct CgroupRoot {
   CgroupVersion version = CgroupVersion::none;
@@ -40,6 +31,10 @@ class Cgroup {
   // `name` is a relative path such as neap/default/42; missing parents are made.
   [[nodiscard]] static Created create(const CgroupRoot& root, const std::string& name,
                                       const CgroupLimits& limits);
+  // From the limits `before` to `after`: writes what differs, and what `after` no longer has is
+  // lifted. What could not be written is returned; the rest stands.
+  [[nodiscard]] std::vector<std::string> change(const CgroupLimits& before,
+                                                const CgroupLimits& after) const;
   // A group made earlier, perhaps by a process that is gone.
   [[nodiscard]] static Cgroup existing(const CgroupRoot& root, const std::string& name);
 
@@ -56,6 +51,12 @@ class Cgroup {
   // still be dying afterwards: ask processes().
   void kill() const;
   [[nodiscard]] std::int64_t oom_kills() const;
+  // What its memory limit counts now; 0 where there is no such count.
+  [[nodiscard]] std::int64_t memory_bytes() const;
+  // The directory in which a control file of this v1 controller, or of v2, lies; empty: none.
+  [[nodiscard]] std::string directory_of(std::string_view v1_controller) const;
+  // Its place in the v2 hierarchy, which a v1 machine has beside the others; empty: none.
+  [[nodiscard]] std::string unified_directory() const;
   // Directories go when no process is left in them.
   void remove() const;
 
@@ -72,8 +73,8 @@ class Cgroup {
                                                      const std::string& name);
   [[nodiscard]] const Directory* find(std::string_view controller) const;
   [[nodiscard]] const Directory* unified() const { return find(""); }
-  void apply_v1(const CgroupLimits& limits, std::vector<std::string>& not_enforced) const;
-  void apply_v2(const CgroupLimits& limits, std::vector<std::string>& not_enforced) const;
+  void write(const CgroupSetting& setting, const std::string& value,
+             std::vector<std::string>& not_enforced) const;
   [[nodiscard]] Result<void> set_frozen(std::string_view v1_state, std::string_view v2_state) const;
 
   CgroupVersion version_ = CgroupVersion::none;

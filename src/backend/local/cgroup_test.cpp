@@ -11,14 +11,12 @@
 #include <sstream>
 
 #include "backend/local/testing/bench_of_tasks.h"
+#include "backend/local/testing/fake_cgroups.h"
 
 namespace neap::local {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* limits_of_v2[] = {"cpu.weight",  "cpu.max",       "memory.max", "pids.max",
-                                        "cpuset.cpus", "cgroup.freeze", "cgroup.kill"};
 
 CgroupLimits all_limits() {
   CgroupLimits limits;
@@ -27,39 +25,22 @@ CgroupLimits all_limits() {
   limits.memory_max_bytes = 64 << 20;
   limits.processes_max = 50;
   limits.cpus = "0";
+  limits.memory_high_bytes = 48 << 20;
+  limits.io_weight = 300;
+  limits.io = {{"8:0", 1000, {}, {}, 50}};
   return limits;
 }
 
-// A directory that looks like a hierarchy: the kernel makes control files, so here they are made
-// beforehand.
 class FakeTree : public ::testing::Test {
  protected:
-  FakeTree() {
-    std::string name = "/tmp/neap-cgroup-XXXXXX";
-    root_ = ::mkdtemp(name.data());
-    fs::permissions(root_, fs::perms(0755));
-  }
-  ~FakeTree() override { fs::remove_all(root_); }
   void file(const std::string& name, const std::string& content) const {
-    fs::create_directories(fs::path(root_ + "/" + name).parent_path());
-    std::ofstream(root_ + "/" + name) << content;
+    tree_.file(name, content);
   }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::stringstream out;
-    out << std::ifstream(root_ + "/" + name).rdbuf();
-    return out.str();
-  }
-  void make_v2() const {
-    file("cgroup.controllers", "cpuset cpu io memory pids\n");
-    for (const char* level : {"", "neap/", "neap/p/"}) {
-      file(std::string(level) + "cgroup.subtree_control", "");
-    }
-    for (const char* name : limits_of_v2) file(std::string("neap/p/1/") + name, "");
-    file("neap/p/1/cgroup.procs", "");
-    file("neap/p/1/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
-  }
+  [[nodiscard]] std::string read(const std::string& name) const { return tree_.read(name); }
+  void make_v2() const { tree_.make_v2({1}); }
 
-  std::string root_;
+  testing::FakeCgroups tree_;
+  const std::string& root_ = tree_.root();
 };
 
 TEST_F(FakeTree, DetectsWhatIsMounted) {
@@ -82,10 +63,50 @@ TEST_F(FakeTree, V2LimitsAreWrittenInItsOwnUnits) {  // B5
   EXPECT_EQ(read("neap/p/1/memory.max"), "67108864");
   EXPECT_EQ(read("neap/p/1/pids.max"), "50");
   EXPECT_EQ(read("neap/p/1/cpuset.cpus"), "0");
+  EXPECT_EQ(read("neap/p/1/memory.high"), "50331648");
+  EXPECT_EQ(read("neap/p/1/io.weight"), "default 300");
+  EXPECT_EQ(read("neap/p/1/io.max"), "8:0 rbps=1000 wbps=max riops=max wiops=50");
   for (const char* level : {"", "neap/", "neap/p/"}) {
     EXPECT_EQ(read(std::string(level) + "cgroup.subtree_control"), "+pids") << level;
   }
   EXPECT_FALSE(fs::exists(root_ + "/neap/p/1/cgroup.subtree_control"));
+}
+
+TEST_F(FakeTree, V1LimitsAreWrittenInItsOwnUnits) {  // B5
+  tree_.make_v1({1});
+  const auto created = Cgroup::create(detect_cgroups(root_), "neap/p/1", all_limits());
+  ASSERT_EQ(created.not_enforced.size(), 1U);
+  EXPECT_EQ(created.not_enforced.front(), "memory high: cgroup v1 has no such limit");
+  EXPECT_EQ(read("cpu/neap/p/1/cpu.shares"), "2048");
+  EXPECT_EQ(read("cpu/neap/p/1/cpu.cfs_quota_us"), "150000");
+  EXPECT_EQ(read("blkio/neap/p/1/blkio.throttle.read_bps_device"), "8:0 1000");
+  EXPECT_EQ(read("blkio/neap/p/1/blkio.throttle.write_iops_device"), "8:0 50");
+  EXPECT_EQ(read("blkio/neap/p/1/blkio.throttle.write_bps_device"), "");
+  EXPECT_EQ(read("blkio/neap/p/1/blkio.bfq.weight"), "300");
+  EXPECT_EQ(read("pids/neap/p/1/pids.max"), "50");
+}
+
+TEST_F(FakeTree, WhatALaterLimitLacksIsLifted) {  // B5
+  make_v2();
+  tree_.make_v1({1});  // beside v2, which is the one in use
+  const auto v2 = Cgroup::create({CgroupVersion::v2, root_}, "neap/p/1", all_limits());
+  CgroupLimits fewer;
+  fewer.cpu_weight = 200;
+  EXPECT_TRUE(v2.group.change(all_limits(), fewer).empty());
+  EXPECT_EQ(read("neap/p/1/cpu.weight"), "200");
+  EXPECT_EQ(read("neap/p/1/cpu.max"), "max 100000");
+  EXPECT_EQ(read("neap/p/1/memory.max"), "max");
+  EXPECT_EQ(read("neap/p/1/memory.high"), "max");
+  EXPECT_EQ(read("neap/p/1/pids.max"), "max");
+  EXPECT_EQ(read("neap/p/1/cpuset.cpus"), "\n");
+  EXPECT_EQ(read("neap/p/1/io.weight"), "default 100");
+  EXPECT_EQ(read("neap/p/1/io.max"), "8:0 rbps=max wbps=max riops=max wiops=max");
+  const auto v1 = Cgroup::create({CgroupVersion::v1, root_}, "neap/p/1", all_limits());
+  EXPECT_TRUE(v1.group.change(all_limits(), fewer).empty());
+  EXPECT_EQ(read("cpu/neap/p/1/cpu.cfs_quota_us"), "-1");
+  EXPECT_EQ(read("memory/neap/p/1/memory.limit_in_bytes"), "-1");
+  EXPECT_EQ(read("blkio/neap/p/1/blkio.throttle.read_bps_device"), "8:0 0");
+  EXPECT_EQ(read("cpuset/neap/p/1/cpuset.cpus"), "0-3");
 }
 
 TEST_F(FakeTree, V2FreezesKillsAndCounts) {
@@ -173,7 +194,11 @@ class RealGroups : public ::testing::Test {
 
 TEST_F(RealGroups, LimitsAreReallySet) {  // B5
   const CgroupRoot root = detect_cgroups();
-  const auto created = Cgroup::create(root, name_, all_limits());
+  CgroupLimits limits = all_limits();  // less what depends on the machine
+  limits.memory_high_bytes.reset();
+  limits.io_weight.reset();
+  limits.io.clear();
+  const auto created = Cgroup::create(root, name_, limits);
   EXPECT_TRUE(created.not_enforced.empty()) << created.not_enforced.front();
   const auto read = [&](const std::string& path) {
     std::stringstream out;

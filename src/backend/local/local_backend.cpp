@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend/local/launcher.h"
+
 namespace neap::local {
 namespace {
 
@@ -75,7 +77,10 @@ Result<std::unique_ptr<LocalBackend>> LocalBackend::open(Settings settings, Sink
 }
 
 LocalBackend::LocalBackend(Settings settings, Sink sink, OnNote note)
-    : settings_(std::move(settings)), sink_(std::move(sink)), note_(std::move(note)) {}
+    : settings_(std::move(settings)),
+      sink_(std::move(sink)),
+      note_(std::move(note)),
+      isolation_(settings_.plan.cgroup_root, TrafficShaper(settings_.interfaces)) {}
 
 void LocalBackend::remember(const std::vector<FoundAllocation>& found) {
   const std::lock_guard lock(mutex_);
@@ -84,6 +89,11 @@ void LocalBackend::remember(const std::vector<FoundAllocation>& found) {
     // One that was never started is not known yet: its StartTask comes again.
     if (one.state == FoundState::never_started) continue;
     Known& known = known_[one.allocation];
+    if (one.task) {
+      const std::string directory = supervisors_->directory_of(one.allocation);
+      isolation_.add(directory, *one.task);
+      if (was_started(directory)) isolation_.started(one.allocation);
+    }
     if (one.state != FoundState::supervised || !one.task || !one.task->service) continue;
     known.port = one.task->service->port;
     ports_.reserve(*known.port);
@@ -127,10 +137,15 @@ void LocalBackend::start(const StartTask& start) {
     if (port) ports_.give_back(*port);
     return refuse(start, to_string(task ? folder.error() : task.error()));
   }
+  if (auto ready = isolation_.prepare(*task); !ready) {
+    if (port) ports_.give_back(*port);
+    return refuse(start, to_string(ready.error()));
+  }
   {
     const std::lock_guard lock(mutex_);
     known_[start.allocation] = Known{port};
   }
+  isolation_.add(supervisors_->directory_of(start.allocation), *task);
   supervisors_->start(std::move(*task));
 }
 
@@ -144,11 +159,15 @@ void LocalBackend::refuse(const StartTask& start, const std::string& reason) {
 
 void LocalBackend::receive(const Report& report) {
   if (const auto* started = std::get_if<Started>(&report.body)) {
+    isolation_.started(report.allocation);
     for (const std::string& limit : started->not_enforced) {
       note_(report.allocation, "not enforced: " + limit);
     }
   }
-  if (report.terminal()) ended(report.allocation);
+  if (report.terminal()) {
+    isolation_.ended(report.allocation);
+    ended(report.allocation);
+  }
   sink_(event_of(report));
 }
 

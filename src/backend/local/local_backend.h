@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/local/isolation.h"
 #include "backend/local/ports.h"
 #include "backend/local/report.h"
 #include "backend/local/start_plan.h"
@@ -27,7 +28,8 @@ class LocalBackend final : public Backend {
     std::string run_directory;
     std::string executable;  // neap-supervise
     PlanSettings plan;
-    std::size_t keep_ended = 1000;  // allocations whose files (the log) stay after their end
+    std::vector<std::string> interfaces;  // on which what tasks send can be limited
+    std::size_t keep_ended = 1000;        // allocations whose files (the log) stay after their end
   };
   // Something people should read that is no fact for the core: a limit that is not enforced.
   using OnNote = std::function<void(AllocationId, const std::string&)>;
@@ -44,6 +46,8 @@ class LocalBackend final : public Backend {
   [[nodiscard]] std::optional<std::int32_t> port_of(AllocationId allocation) const;
   // Where its log is (task_log.h); there until it is forgotten.
   [[nodiscard]] std::string directory_of(AllocationId allocation) const;
+  // Limits of the host for each allocation; other limits while it runs.
+  [[nodiscard]] Isolation& isolation() { return isolation_; }
   // Is its supervisor's directory known here, running or ended?
   [[nodiscard]] bool knows(AllocationId allocation) const;
 
@@ -63,6 +67,7 @@ class LocalBackend final : public Backend {
   Sink sink_;
   OnNote note_;
   LoopbackPorts ports_;
+  Isolation isolation_;
   mutable std::mutex mutex_;
   std::map<AllocationId, Known> known_;       // guarded by mutex_
   std::deque<AllocationId> ended_;            // guarded by mutex_; the oldest end first

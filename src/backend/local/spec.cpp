@@ -27,6 +27,7 @@ class Reader {
     return static_cast<std::int32_t>(integer(key, low, high));
   }
   Micros micros(std::string_view key) { return Micros(integer(key, 0, day_us)); }
+  [[nodiscard]] bool has(std::string_view key) const { return fields_.has(key); }
   std::optional<std::int64_t> optional(std::string_view key, std::int64_t low) {
     if (!fields_.has(key)) return std::nullopt;
     return integer(key, low, most);
@@ -112,7 +113,8 @@ void read_group(Reader& outer, SupervisedTask& task) {
   if (object == nullptr) return;
   Reader in(*object, "cgroup.");
   in.known({"root", "name", "cpu_weight", "cpu_quota_milli", "memory_max_bytes", "processes_max",
-            "cpus"});
+            "cpus", "memory_high_bytes", "io_weight", "network_bytes", "io", "traffic_class",
+            "required"});
   SupervisedGroup group;
   group.root = in.text("root", 4096);
   group.name = in.text("name", 1024);
@@ -123,7 +125,22 @@ void read_group(Reader& outer, SupervisedTask& task) {
   group.limits.cpu_quota_milli = in.optional("cpu_quota_milli", 1);
   group.limits.memory_max_bytes = in.optional("memory_max_bytes", 1);
   group.limits.processes_max = in.optional("processes_max", 1);
+  group.limits.memory_high_bytes = in.optional("memory_high_bytes", 1);
+  group.limits.io_weight = in.optional("io_weight", 1);
+  group.limits.network_bytes = in.optional("network_bytes", 1);
   group.limits.cpus = in.text("cpus", 1024);
+  // What follows is not in the specs of earlier versions, whose tasks may still run.
+  if (in.has("traffic_class")) group.traffic_class = in.unsigned32("traffic_class");
+  if (in.has("required")) group.required = in.texts("required", 64, 64);
+  const auto io = in.has("io") ? in.texts("io", 64, 256) : std::vector<std::string>();
+  for (const std::string& text : io) {
+    auto limit = parse_io_text(text);
+    if (!limit) {
+      in.refuse("io", "expected texts such as '8:0 rbps=1000 wbps=max riops=max wiops=max'");
+      break;
+    }
+    group.limits.io.push_back(std::move(*limit));
+  }
   if (in.error()) outer.adopt(*in.error());
   task.cgroup = std::move(group);
 }
@@ -182,7 +199,15 @@ std::string spec_text(const SupervisedTask& task) {
     if (limits.cpu_quota_milli) group.add("cpu_quota_milli", *limits.cpu_quota_milli);
     if (limits.memory_max_bytes) group.add("memory_max_bytes", *limits.memory_max_bytes);
     if (limits.processes_max) group.add("processes_max", *limits.processes_max);
+    if (limits.memory_high_bytes) group.add("memory_high_bytes", *limits.memory_high_bytes);
+    if (limits.io_weight) group.add("io_weight", *limits.io_weight);
+    if (limits.network_bytes) group.add("network_bytes", *limits.network_bytes);
     group.add("cpus", limits.cpus);
+    std::vector<std::string> io;
+    for (const IoLimit& limit : limits.io) io.push_back(io_text(limit));
+    group.add("io", io);
+    group.add("traffic_class", static_cast<std::int64_t>(task.cgroup->traffic_class));
+    group.add("required", task.cgroup->required);
     out.add_object("cgroup", group);
   }
   return out.line() + "\n";

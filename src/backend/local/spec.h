@@ -28,6 +28,8 @@ struct SupervisedGroup {
   std::string root = "/sys/fs/cgroup";
   std::string name;  // neap/<pool>/<allocation>
   CgroupLimits limits;
+  std::uint32_t traffic_class = 0;    // of what it sends (traffic.h); 0: none
+  std::vector<std::string> required;  // limits without which it is not started: "cpu quota"
 };
 
 struct SupervisedTask {

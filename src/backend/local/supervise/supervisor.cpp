@@ -14,6 +14,7 @@
 #include "backend/local/durable_file.h"
 #include "backend/local/json.h"
 #include "backend/local/processes.h"
+#include "backend/local/traffic.h"
 
 namespace neap::local {
 namespace {
@@ -113,6 +114,7 @@ void Supervisor::start_task() {
     auto created = Cgroup::create(root, task_.cgroup->name, task_.cgroup->limits);
     not_enforced_ = std::move(created.not_enforced);
     if (!created.group.empty_handed()) group_ = std::move(created.group);
+    if (auto limited = check_limits(); !limited) return start_failed(limited.error().message);
   }
   auto child = fork_task(task_, contract_path(directory_), group_ ? &*group_ : nullptr);
   if (!child) return start_failed(child.error().message);
@@ -130,6 +132,24 @@ void Supervisor::start_task() {
   loop_.watch(child_.output.get(), EPOLLIN, [this](std::uint32_t) { on_output(); });
   loop_.watch(child_.failure.get(), EPOLLIN, [this](std::uint32_t) { on_exec_result(); });
   child_.release();
+}
+
+// What it asked for is held to it, or it does not start: never less than it was promised (B1).
+Result<void> Supervisor::check_limits() {
+  const SupervisedGroup& spec = *task_.cgroup;
+  if (spec.traffic_class != 0) {
+    const std::string place = group_ ? group_->unified_directory() : std::string();
+    auto marked = classify_traffic(place, spec.traffic_class);
+    if (!marked) not_enforced_.push_back("network: " + marked.error().message);
+  }
+  for (const std::string& lacking : not_enforced_) {
+    for (const std::string& name : spec.required) {
+      if (lacking.starts_with(name + ":")) {
+        return fail(ErrorCode::unavailable, "host limit '" + name + "' does not hold: " + lacking);
+      }
+    }
+  }
+  return {};
 }
 
 void Supervisor::on_exec_result() {

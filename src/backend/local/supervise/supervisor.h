@@ -38,6 +38,7 @@ class Supervisor {
   Supervisor(std::string directory, SupervisedTask task, Spool spool, Fd signals);
 
   void start_task();
+  [[nodiscard]] Result<void> check_limits();
   void start_failed(const std::string& reason);
   void on_exec_result();
   void on_output();
