@@ -8,9 +8,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/model/result.h"
 #include "core/model/units.h"
+#include "measure/latency_book.h"
 #include "measure/windows.h"
 
 namespace neap::gateway {
@@ -43,11 +45,22 @@ struct ServiceSample {
   std::int32_t ready_replicas = 0;
   std::int64_t in_flight = 0;  // being served
   std::int64_t queued = 0;     // waiting for a replica
-  // Finished requests since this gateway was opened: every record, lost none.
+  // Finished requests since the oldest record that is kept: lost none.
   std::uint64_t requests = 0;
   std::uint64_t failures = 0;  // of these: status 5xx, or cut off
   // p95 of the time to the first byte, queue included, of what was answered in the last 30 s.
   std::optional<Micros> first_byte_p95;
+  measure::BurnReport burn;  // looked at every 10 s
+  Time at;
+};
+
+// What the requests of a service were, from the proxy's records: each exactly once, over restarts
+// of the daemon too.
+struct ServiceLatency {
+  std::vector<measure::SeriesReport> series;  // of the whole first; empty: none were seen
+  measure::BurnReport burn;
+  measure::Objective objective;
+  std::uint64_t requests = 0;  // since the oldest record that is kept
   Time at;
 };
 
@@ -76,6 +89,7 @@ class Gateway {
   using Done = std::function<void(Result<void>)>;
   using DrainDone = std::function<void(Result<Drained>)>;
   using SampleDone = std::function<void(Result<ServiceSample>)>;
+  using LatencyDone = std::function<void(Result<ServiceLatency>)>;
 
   Gateway() = default;
   Gateway(const Gateway&) = delete;
@@ -95,6 +109,7 @@ class Gateway {
   virtual void remove_replica(ReplicaRef replica, Micros within, Done done) = 0;
 
   virtual void sample(std::string service, SampleDone done) = 0;
+  virtual void latency(std::string service, LatencyDone done) = 0;
 
   // After a restart of the daemon: whatever ran before and was not named since by ensure_service
   // and add_replica is removed.

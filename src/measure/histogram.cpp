@@ -63,6 +63,17 @@ void Histogram::merge(const Histogram& other) {
   sum_ = add_saturating(sum_, other.sum_);
 }
 
+void Histogram::merge(std::span<const std::pair<std::uint32_t, std::uint32_t>> buckets,
+                      const Exact& exact) {
+  if (buckets.empty()) return;
+  if (buckets.back().first >= buckets_.size()) buckets_.resize(buckets.back().first + 1);
+  for (const auto& [index, samples] : buckets) buckets_[index] += samples;
+  count_ += exact.count;
+  min_ = std::min(min_, exact.min);
+  max_ = std::max(max_, exact.max);
+  sum_ = add_saturating(sum_, exact.sum);
+}
+
 void Histogram::clear() { *this = Histogram(); }
 
 Micros Histogram::mean() const {

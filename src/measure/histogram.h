@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/model/units.h"
@@ -25,6 +26,15 @@ class Histogram {
 
   void record(Micros sample, std::uint64_t times = 1);
   void merge(const Histogram& other);
+  // Of a set of samples of which only the buckets are known: (index, samples), the largest index
+  // last, and what is exact about them.
+  struct Exact {
+    std::uint64_t count = 0;
+    Micros min;
+    Micros max;
+    Micros sum;
+  };
+  void merge(std::span<const std::pair<std::uint32_t, std::uint32_t>> buckets, const Exact& exact);
   void clear();
 
   [[nodiscard]] std::uint64_t count() const { return count_; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "gateway/haproxy/records.h"
+
 namespace neap::gateway {
 namespace {
 
@@ -50,12 +52,7 @@ std::string render_service(const ServiceSection& section) {
          std::to_string(e.queue_timeout.value) + "\n";
   out += "frontend f:" + e.service + "\n";
   out += "    bind " + bind_address(e) + "\n";
-  // The time to the first byte of the body, queue included: servers that send their headers
-  // early would fool the proxy's own response timer.
-  out +=
-      "    http-request set-var(txn.t0) date(0,us)\n"
-      "    http-response wait-for-body time 300s at-least 1\n"
-      "    http-response set-var(txn.ttft) date(0,us),sub(txn.t0)\n";
+  out += record_rules();
   out += "    default_backend " + e.service + "\n";
   out += "backend " + e.service + "\n";
   out += "    balance roundrobin\n";
@@ -136,8 +133,8 @@ std::string render_preamble(const ConfigPaths& paths) {
       "    timeout connect 2s\n"
       "    timeout server 300s\n"
       "    timeout http-request 10s\n"
-      "    timeout http-keep-alive 10s\n"
-      "    log-format \"R1 %b %s %ST %ts %Tw %[date(0,us),sub(txn.t0)] %[var(txn.ttft)]\"\n";
+      "    timeout http-keep-alive 10s\n";
+  out += "    log-format \"" + std::string(record_format()) + "\"\n";
   // Without a listener the proxy would not start: this one keeps it up when no service is left.
   out += "frontend f:\n    bind " + paths.idle_socket + " mode 600\n";
   out += "    http-request return status 404\n";

@@ -12,6 +12,7 @@
 #include "gateway/haproxy/membership.h"
 #include "gateway/haproxy/process.h"
 #include "gateway/haproxy/records.h"
+#include "gateway/haproxy/request_log.h"
 
 namespace neap::gateway {
 namespace {
@@ -24,9 +25,7 @@ constexpr auto first_retry = std::chrono::milliseconds(200);
 constexpr auto longest_retry = std::chrono::milliseconds(5000);
 constexpr auto calm = std::chrono::seconds(30);  // alive for this long: the next death is the first
 constexpr Micros stray_patience = seconds(30);
-constexpr Micros latency_slice = seconds(5);
-constexpr std::size_t latency_slices = 7;  // the running one too
-constexpr Micros latency_span = seconds(30);
+constexpr auto read_step = std::chrono::milliseconds(50);  // the pipe holds far more than comes
 
 Instant after(Micros length) {
   return steady_clock::now() + std::chrono::microseconds(std::min(length, hours(24)).value);
@@ -54,16 +53,24 @@ class HaproxyGateway::Worker {
         process_(ProxyFiles(options.folder), options.program),
         members_(process_, {.admin_socket = process_.files().admin_socket,
                             .idle_socket = process_.files().idle_socket,
-                            .run_as = workers_user()}) {}
+                            .run_as = workers_user()}),
+        log_(options.folder, options.log, now_, [this](const std::string& service) {
+          const Endpoint* endpoint = members_.endpoint_of(service);
+          return endpoint == nullptr ? std::nullopt : std::optional(endpoint->slo_first_byte);
+        }) {}
 
   Result<void> open() {
     if (Result<void> prepared = process_.prepare(); !prepared) return prepared;
+    if (Result<void> opened = log_.open(); !opened) return opened;
     members_.adopt();
     started_at_ = steady_clock::now();
     return {};
   }
 
   Membership& members() { return members_; }
+
+  // What was logged before this start; before anything else is asked.
+  void begin() { read_records(); }
 
   void ensure_service(const Endpoint& endpoint, const Done& done) {
     const bool ran = process_.running();
@@ -75,54 +82,57 @@ class HaproxyGateway::Worker {
   void sample(const std::string& service, const SampleDone& done) {
     read_records();  // so that a request which ended is not missing from both
     Result<ServiceSample> sample = members_.sample(service);
-    if (sample) {
-      sample->requests = counts_[service].requests;
-      sample->failures = counts_[service].failures;
-      const auto first_bytes = counts_[service].first_bytes.over(now_(), latency_span);
-      if (!first_bytes.empty()) sample->first_byte_p95 = first_bytes.quantile(Ppm(950'000));
-      sample->at = now_();
-    }
+    if (sample) log_.complete(service, *sample);
     done(std::move(sample));
+  }
+
+  void latency(const std::string& service, const LatencyDone& done) {
+    read_records();
+    if (members_.endpoint_of(service) == nullptr) {
+      return done(fail(ErrorCode::not_found, "no such service", service));
+    }
+    done(log_.latency(service));
   }
 
   void stop(const Done& done) {
     stopped_ = true;
     process_.stop(seconds(5));
     read_records();
-    tell(tally_.take_all());
+    tell(log_.take_all());
     done({});
   }
 
   // Waits for something to do, at most until the next step is due.
   void wait(int wake_fd) {
-    std::array<pollfd, 3> entries{{{.fd = wake_fd, .events = POLLIN, .revents = 0},
-                                   {.fd = process_.records_fd(), .events = POLLIN, .revents = 0},
-                                   {.fd = process_.pid_fd(), .events = POLLIN, .revents = 0}}};
+    const auto now = steady_clock::now();
+    const bool rests = now < read_at_;
+    std::array<pollfd, 3> entries{
+        {{.fd = wake_fd, .events = POLLIN, .revents = 0},
+         {.fd = process_.pid_fd(), .events = POLLIN, .revents = 0},
+         {.fd = rests ? -1 : process_.records_fd(), .events = POLLIN, .revents = 0}}};
     auto step = std::chrono::duration_cast<std::chrono::milliseconds>(idle_step);
     if (members_.pending()) step = advance_step;
+    if (rests) {
+      const auto rest = std::chrono::ceil<std::chrono::milliseconds>(read_at_ - now);
+      step = std::min(step, rest);
+    }
     if (down()) step = std::min(step, std::max(until_retry(), std::chrono::milliseconds(1)));
     ::poll(entries.data(), entries.size(), static_cast<int>(step.count()));
   }
 
   void step() {
-    read_records();
+    if (steady_clock::now() >= read_at_) read_records();
     watch_process();
     members_.advance(steady_clock::now());
-    tell(tally_.take_closed(now_()));
+    tell(log_.take_closed());
   }
 
   void close() {
     read_records();
-    tell(tally_.take_all());
+    tell(log_.take_all());
   }
 
  private:
-  struct Counts {
-    std::uint64_t requests = 0;
-    std::uint64_t failures = 0;
-    measure::SlidingHistogram first_bytes{latency_slice, latency_slices};
-  };
-
   [[nodiscard]] bool down() const {
     return !stopped_ && !process_.running() && members_.wanted() && tried_;
   }
@@ -131,28 +141,12 @@ class HaproxyGateway::Worker {
     return std::chrono::duration_cast<std::chrono::milliseconds>(retry_at_ - steady_clock::now());
   }
 
+  // Not at each record, of which there may be thousands a second.
   void read_records() {
-    std::array<char, 65536> chunk{};
-    for (;;) {
-      const ssize_t got = read(process_.records_fd(), chunk.data(), chunk.size());
-      if (got <= 0) return;
-      const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
-      cutter_.feed(bytes, [this](std::string_view line) { count(line); });
-    }
-  }
-
-  void count(std::string_view line) {
-    const std::optional<RequestRecord> record = parse_record(line);
-    if (!record) return;
-    const Endpoint* endpoint = members_.endpoint_of(record->service);
-    if (endpoint == nullptr) return;
-    Counts& counts = counts_[record->service];
-    ++counts.requests;
-    if (failed(*record)) ++counts.failures;
-    if (record->first_byte && !failed(*record)) {
-      counts.first_bytes.record(now_(), *record->first_byte);
-    }
-    tally_.add(*record, endpoint->slo_first_byte, now_());
+    read_at_ = steady_clock::now() + read_step;
+    const std::string trouble = log_.read(process_.records_fd());
+    if (trouble != log_trouble_) report(trouble);
+    log_trouble_ = trouble;
   }
 
   void tell(const std::vector<RequestSlice>& slices) const {
@@ -190,12 +184,12 @@ class HaproxyGateway::Worker {
   Observer observer_;
   ProxyProcess process_;
   Membership members_;
-  LineCutter cutter_;
-  RequestTally tally_;
-  std::map<std::string, Counts> counts_;
+  RequestLog log_;
+  std::string log_trouble_;
   bool stopped_ = false;
   bool tried_ = false;  // it ran once: from then on it is kept running
   Instant started_at_;
+  Instant read_at_;
   Instant retry_at_;
   std::chrono::milliseconds retry_after_ = first_retry;
 };
@@ -230,6 +224,7 @@ void HaproxyGateway::post(Order order) {
 }
 
 void HaproxyGateway::run() {
+  worker_->begin();
   for (;;) {
     worker_->wait(wake_.get());
     eventfd_t ignored = 0;
@@ -280,6 +275,12 @@ void HaproxyGateway::remove_replica(ReplicaRef replica, Micros within, Done done
 void HaproxyGateway::sample(std::string service, SampleDone done) {
   post([service = std::move(service), done = std::move(done)](Worker& worker) {
     worker.sample(service, done);
+  });
+}
+
+void HaproxyGateway::latency(std::string service, LatencyDone done) {
+  post([service = std::move(service), done = std::move(done)](Worker& worker) {
+    worker.latency(service, done);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "gateway/gateway.h"
+#include "gateway/haproxy/spool.h"
 #include "posix/fd.h"
 
 namespace neap::gateway {
@@ -19,6 +20,7 @@ struct HaproxyOptions {
   std::string program = "haproxy";  // a name in PATH or the sbin folders, or a path
   // The time of samples and slices; the system's clock when empty.
   std::function<Time()> now;
+  SpoolLimits log;  // of requests, in the folder requests
 };
 
 class HaproxyGateway final : public Gateway {
@@ -36,6 +38,7 @@ class HaproxyGateway final : public Gateway {
   void drain_replica(ReplicaRef replica, Micros within, DrainDone done) override;
   void remove_replica(ReplicaRef replica, Micros within, Done done) override;
   void sample(std::string service, SampleDone done) override;
+  void latency(std::string service, LatencyDone done) override;
   void forget_unclaimed(Done done) override;
   void stop(Done done) override;
 

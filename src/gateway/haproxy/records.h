@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "gateway/gateway.h"
+#include "measure/latency_book.h"
 
 namespace neap::gateway {
 
 struct RequestRecord {
+  Time ended;  // as the proxy wrote the line
   std::string service;
   AllocationId allocation;  // none: reached no replica
   std::int32_t status = 0;
@@ -20,13 +22,23 @@ struct RequestRecord {
   bool replica_cut = false;  // cut off by the replica's end or silence
   Micros queued{0};
   Micros total{0};
-  std::optional<Micros> first_byte;  // from the request's arrival; none: no body came
+  std::optional<Micros> first_byte;           // from the request's arrival; none: no body came
+  std::uint64_t bytes_in = 0, bytes_out = 0;  // head and body, as the client sent and got them
+  std::int32_t retries = 0;
+  std::string priority_class, team, model;  // "" where the proxy found none
+  std::string request_id;                   // the client's X-Request-Id
 };
 
-// One line as the log-format of config.cpp writes it; none when it is something else.
+// What the proxy is told: the rules of a frontend, before any that may refuse a request, and the
+// log-format. The variables txn.class, txn.team and txn.model are whoever's who knows them.
+[[nodiscard]] std::string_view record_rules();
+[[nodiscard]] std::string_view record_format();
+
+// One line of that format; none when it is something else.
 [[nodiscard]] std::optional<RequestRecord> parse_record(std::string_view line);
 
 [[nodiscard]] bool failed(const RequestRecord& record);
+[[nodiscard]] measure::RequestSeen seen_of(const RequestRecord& record);
 
 // Cuts a byte stream into lines. A line over the limit is dropped.
 class LineCutter {
@@ -43,6 +55,13 @@ class LineCutter {
       overlong_ = false;
       bytes.remove_prefix(end + 1);
     }
+  }
+
+  // Of a line that has only begun.
+  [[nodiscard]] std::string_view pending() const { return line_; }
+  void reset() {
+    line_.clear();
+    overlong_ = false;
   }
 
  private:
