@@ -5,7 +5,8 @@
 //   loaning_bench --devices 512 --fewer 399 --seeds 11-30 --policies A,B,C2,D,neap,E*,O
 //
 // Traces are those of NEAP_TRACES. `--policies ablations` are E* with a rule left out each; a
-// policy "neap KEY=VALUE..." is neap with keys of its pool file changed.
+// policy "neap KEY=VALUE..." is neap with keys of its pool file changed. `--requests yes` replays
+// the service's requests one by one on the replicas that each policy kept ready.
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +18,7 @@
 
 #include "loaning/report.h"
 #include "simulate/loaning/policy.h"
+#include "simulate/loaning/requests.h"
 #include "simulate/loaning/simulation.h"
 #include "simulate/loaning/workload.h"
 #include "simulate/run/loaning/engine_run.h"
@@ -36,6 +38,7 @@ struct Options {
   std::vector<std::string> policies = {"A", "B", "C2", "D", "neap", "E*", "O"};
   whatif::EngineRun::Saves saves = whatif::EngineRun::Saves::on_demand;
   loaning::WorkloadSpec workload;
+  bool requests = false;  // each is replayed as well
 };
 
 [[noreturn]] void refuse(std::string_view what, std::string_view expected) {
@@ -94,6 +97,9 @@ void take(std::string_view key, std::string_view value, Options& into) {
     if (value != "boundaries" && value != "on-demand") refuse(key, "boundaries or on-demand");
     into.saves = value == "boundaries" ? whatif::EngineRun::Saves::at_boundaries
                                        : whatif::EngineRun::Saves::on_demand;
+  } else if (key == "--requests") {
+    if (value != "yes" && value != "no") refuse(key, "yes or no");
+    into.requests = value == "yes";
   } else if (key == "--largest-gang") {
     into.workload.largest_gang = number<std::int32_t>(key, value);
   } else if (key == "--inference") {
@@ -186,6 +192,14 @@ loaning::Outcome run_case(const loaning::Workload& workload, const Case& which,
   return simulate(workload, *policy, which.devices);
 }
 
+std::vector<trace::Request> requests_of(const Options& options) {
+  if (!options.requests) return {};
+  auto requests = loaning::read_requests(options.traces);
+  if (requests) return std::move(*requests);
+  std::fprintf(stderr, "loaning_bench: %s\n", requests.error().message.c_str());
+  std::exit(1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,18 +216,25 @@ int main(int argc, char** argv) {
   std::printf("#");
   for (int i = 1; i < argc; ++i) std::printf(" %s", argv[i]);
   std::printf("\n");
+  const auto requests = requests_of(options);
   std::vector<bench::Row> rows;
   for (std::uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
     options.workload.seed = seed;
     const auto workload = make_workload(*recorded, options.workload);
     for (const Case& which : cases_of(options)) {
       const auto begin = Clock::now();
-      bench::Row row{which.policy, which.devices, seed, run_case(workload, which, options), 0};
+      bench::Row row{which.policy, which.devices, seed, run_case(workload, which, options), 0, {}};
       row.took_s = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (options.requests) {
+        loaning::ReplayOptions replay;
+        replay.seed = seed;
+        row.requests = replay_requests(workload, row.outcome.ready, requests, replay);
+      }
       bench::print(row);
       rows.push_back(std::move(row));
     }
   }
   bench::compare(rows);
+  bench::print_requests(rows);
   return 0;
 }

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simulate/loaning/compare.h"
+#include "simulate/loaning/requests.h"
 #include "simulate/loaning/score.h"
 
 namespace neap::bench {
@@ -20,6 +22,7 @@ struct Row {
   std::uint64_t seed = 0;
   loaning::Outcome outcome;
   double took_s = 0;
+  std::optional<loaning::Replayed> requests;
 };
 
 inline void print(const Row& row) {
@@ -135,6 +138,33 @@ inline void compare(const std::vector<Row>& rows) {
     }
     const loaning::Ratio gain = ratio(first, each, wait);
     std::printf("  %s\n", gain.low > 1 ? "gain" : "no gain");
+  }
+}
+
+// What requests felt, over the seeds together.
+inline void print_requests(const std::vector<Row>& rows) {
+  if (rows.empty() || !rows.front().requests) return;
+  std::printf("\n%-38s %7s %9s %10s %8s %8s %8s %8s %8s %12s %9s\n", "requests", "devices",
+              "requests", "failed %", "ttft p50", "p95", "p99 ms", "tot. p50", "p99 ms",
+              "worst window", "p99 / A's");
+  double first_p99 = 0;
+  for (const auto& each : by_case(rows)) {
+    loaning::Latencies all;
+    double worst_ms = 0;
+    const auto ms = [](Micros length) { return static_cast<double>(length.value) / 1e3; };
+    for (const Row* row : each) {
+      all.merge(row->requests->all);
+      worst_ms = std::max(worst_ms, ms(row->requests->worst.first_byte.percentiles().p99));
+    }
+    const auto first_byte = all.first_byte.percentiles(), total = all.total.percentiles();
+    if (first_p99 == 0) first_p99 = ms(first_byte.p99);
+    std::printf(
+        "%-38s %7d %9llu %10.6f %8.1f %8.1f %8.1f %8.0f %8.0f %12.1f %9.3f\n",
+        each.front()->policy.c_str(), each.front()->devices,
+        static_cast<unsigned long long>(all.requests),
+        100 * static_cast<double>(all.expired) / std::max(1.0, static_cast<double>(all.requests)),
+        ms(first_byte.p50), ms(first_byte.p95), ms(first_byte.p99), ms(total.p50), ms(total.p99),
+        worst_ms, ms(first_byte.p99) / first_p99);
   }
 }
 

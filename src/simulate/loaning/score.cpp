@@ -49,6 +49,16 @@ void Score::replica_switched(double at_s) { switches_ += is_scored(at_s); }
 void Score::replicas(double at_s, Replicas replicas) {
   settle(at_s);
   now_ = replicas;
+  keep_ready(at_s);
+}
+
+// What is ready when the scored days begin counts as a change at their beginning.
+void Score::keep_ready(double at_s) {
+  if (at_s >= double{scored_to_s}) return;
+  const double from_s = std::max(at_s, double{scored_from_s});
+  if (!ready_.empty() && ready_.back().at_s == from_s) ready_.pop_back();
+  if (!ready_.empty() && ready_.back().ready == now_.ready) return;
+  ready_.push_back({from_s, now_.ready});
 }
 
 // Minute by minute, as the demand has it.
@@ -106,6 +116,7 @@ Outcome Score::outcome() {
   outcome.short_requests = asked_s_ > 0 ? (asked_s_ - served_s_) / asked_s_ : 0;
   outcome.switches = static_cast<double>(switches_);
   outcome.overhead = switching_s_ / provisioned_s;
+  outcome.ready = ready_;
   return outcome;
 }
 

@@ -10,22 +10,29 @@
 
 namespace neap::loaning {
 
+// From this moment on so many replicas are ready.
+struct ReadyChange {
+  double at_s = 0;
+  std::int32_t ready = 0;
+};
+
 struct Outcome {
   std::int64_t jobs = 0;        // scored
   std::int64_t unfinished = 0;  // of them
   double wait_s = 0;            // mean of all waiting, again after preemptions
   double first_wait_s = 0;      // mean until the first start
   double wait_p50_s = 0, wait_p99_s = 0;
-  double completion_s = 0;    // mean, from arrival to the end
-  double effective = 0;       // useful / provisioned device time (POLICIES 7)
-  double training_used = 0;   // useful training device time / provisioned
-  double held_replicas = 0;   // mean of devices that inference holds
-  double preemptions = 0;     // in the scored days
-  double lost_device_h = 0;   // work done again
-  double short_slots = 0;     // part of the minutes in which replicas were too few
-  double short_requests = 0;  // part of the requests that came then and found no replica
-  double switches = 0;        // replicas started and ended
-  double overhead = 0;        // loads, drains, releases and restores / provisioned device time
+  double completion_s = 0;         // mean, from arrival to the end
+  double effective = 0;            // useful / provisioned device time (POLICIES 7)
+  double training_used = 0;        // useful training device time / provisioned
+  double held_replicas = 0;        // mean of devices that inference holds
+  double preemptions = 0;          // in the scored days
+  double lost_device_h = 0;        // work done again
+  double short_slots = 0;          // part of the minutes in which replicas were too few
+  double short_requests = 0;       // part of the requests that came then and found no replica
+  double switches = 0;             // replicas started and ended
+  double overhead = 0;             // loads, drains, releases and restores / provisioned device time
+  std::vector<ReadyChange> ready;  // over the scored days, in the order of time
 };
 
 class Score {
@@ -60,6 +67,7 @@ class Score {
     return at_s >= double{scored_from_s} && at_s < double{scored_to_s};
   }
   void settle(double to_s);
+  void keep_ready(double at_s);
 
   const Workload& workload_;
   double devices_;
@@ -71,6 +79,7 @@ class Score {
   std::int64_t preemptions_ = 0, switches_ = 0, short_minutes_ = 0;
   std::int64_t last_short_ = -1;  // minute
   Replicas now_;
+  std::vector<ReadyChange> ready_;
   double mark_s_ = 0;
 };
 

@@ -199,6 +199,11 @@ Result<Recorded> read_recorded(const std::string& folder) {
   return recorded;
 }
 
+Result<std::vector<trace::Request>> read_requests(const std::string& folder) {
+  return trace::read_file<trace::Request, trace::AzureReader>(
+      folder + "/azure/AzureLLMInferenceTrace_conv.csv.gz");
+}
+
 Workload make_workload(const Recorded& recorded, const WorkloadSpec& spec) {
   Workload workload;
   workload.nodes = spec.nodes;

@@ -11,6 +11,7 @@
 #include "core/model/result.h"
 #include "trace/jobs.h"
 #include "trace/rates.h"
+#include "trace/requests.h"
 
 namespace neap::loaning {
 
@@ -71,6 +72,8 @@ struct Recorded {
 
 // `folder` is that of the traces.
 [[nodiscard]] Result<Recorded> read_recorded(const std::string& folder);
+// Of Azure's conversations.
+[[nodiscard]] Result<std::vector<trace::Request>> read_requests(const std::string& folder);
 [[nodiscard]] Workload make_workload(const Recorded& recorded, const WorkloadSpec& spec);
 
 }  // namespace neap::loaning
