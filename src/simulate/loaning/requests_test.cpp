@@ -51,9 +51,9 @@ TEST(Requests, a_token_is_slower_on_a_full_replica_F3) {
     const std::vector<ReadyChange> ready = {{double{scored_from_s}, replicas}};
     return replay_requests(asks_for(1'000), ready, lengths, options).all.total.mean();
   };
-  // Idle: half a second. On two replicas about a third of the slots are in use: 1.3 of 2 halves.
+  // Idle: half a second. On two replicas 7 of 20 slots and the request's own: 1.4 halves.
   EXPECT_NEAR(static_cast<double>(total_with(400).value), 500'000, 5'000);
-  EXPECT_NEAR(static_cast<double>(total_with(2).value), 667'000, 30'000);
+  EXPECT_NEAR(static_cast<double>(total_with(2).value), 700'000, 30'000);
 }
 
 TEST(Requests, too_few_replicas_make_a_queue_that_ends_when_they_come_back_F3) {
@@ -63,11 +63,11 @@ TEST(Requests, too_few_replicas_make_a_queue_that_ends_when_they_come_back_F3) {
   const std::vector<trace::Request> lengths = {tokens(1, 33)};
   const Replayed found = replay_requests(asks_for(2'000), ready, lengths, one_window());
   EXPECT_EQ(found.all.expired, 0U);
-  // 30 s long 20 come and 10 go a second: who came last there finds 300 before it, of which 40 a
-  // second go from then on; the longest wait is of who came when the queue began to be emptied.
+  // For 30 s 20 come and 10 go a second, then 40 go: the queue is gone after 15 s more, and who
+  // came in the last quarter of the minute never waited.
   EXPECT_GT(found.all.first_byte.max(), seconds(6));
   EXPECT_LT(found.all.first_byte.max(), seconds(17));
-  EXPECT_LT(found.all.first_byte.quantile(Ppm(300'000)), milliseconds(100));
+  EXPECT_LT(found.all.first_byte.quantile(Ppm(200'000)), milliseconds(100));
   EXPECT_EQ(found.worst.requests, found.all.requests);
 }
 
