@@ -126,11 +126,12 @@ const std::string& phase_at(const Day& day, Micros at) {
   return after == day.phases.begin() ? day.phases.front().name : std::prev(after)->name;
 }
 
-Arrivals::Arrivals(RateCurve curve, std::uint64_t seed) : curve_(std::move(curve)), random_(seed) {}
+Arrivals::Arrivals(RateCurve curve, std::uint64_t seed, Spacing spacing)
+    : curve_(std::move(curve)), random_(seed), spacing_(spacing) {}
 
 std::optional<Micros> Arrivals::next() {
   // Gaps of a Poisson process are exponential in the expected number of arrivals.
-  expected_ -= std::log(random_.unit());
+  expected_ += spacing_ == Spacing::even ? 1.0 : -std::log(random_.unit());
   return curve_.when_expected(expected_);
 }
 

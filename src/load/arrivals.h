@@ -63,9 +63,14 @@ struct Day {
 [[nodiscard]] Result<Day> make_day(const DayShape& shape);
 [[nodiscard]] const std::string& phase_at(const Day& day, Micros at);
 
+enum class Spacing : std::uint8_t {
+  poisson,
+  even,  // one by one, as far apart as the rate says
+};
+
 class Arrivals {
  public:
-  Arrivals(RateCurve curve, std::uint64_t seed);
+  Arrivals(RateCurve curve, std::uint64_t seed, Spacing spacing = Spacing::poisson);
 
   // The next arrival, none after the end of the curve.
   [[nodiscard]] std::optional<Micros> next();
@@ -73,6 +78,7 @@ class Arrivals {
  private:
   RateCurve curve_;
   Random random_;
+  Spacing spacing_;
   double expected_ = 0;
 };
 

@@ -14,9 +14,13 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
+#include "load/request_text.h"
 #include "load/response_reader.h"
+#include "load/totals.h"
 #include "posix/fd.h"
 
 namespace neap::load {
@@ -24,62 +28,64 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t events_at_once = 64;
-// Numbers of requests are small; these mark the other two in epoll's data.
+// Numbers of requests are small; these mark the others in epoll's data.
 constexpr std::uint64_t timer_mark = ~std::uint64_t{0};
 constexpr std::uint64_t stop_mark = timer_mark - 1;
+constexpr std::uint64_t idle_mark = std::uint64_t{1} << 63U;  // with the descriptor
+constexpr std::uint32_t listening = EPOLLIN | EPOLLRDHUP;
 
 struct Running {
   RequestResult result;
   posix::Fd socket;
-  std::string unsent;
+  std::string text;
+  std::size_t sent = 0;
+  bool connecting = false;
+  bool used_again = false;  // the connection served another request before
   ResponseReader reader;
   std::vector<Micros> gaps;  // between tokens
   Micros last_token{0};
 };
 
-std::string request_text(const Target& target, std::uint64_t number) {
-  std::string body = target.body;
-  if (const std::size_t at = body.find("{n}"); at != std::string::npos) {
-    body.replace(at, 3, std::to_string(number));
-  }
-  const bool post = !body.empty();
-  std::string text = (post ? "POST " : "GET ") + target.path +
-                     " HTTP/1.1\r\nHost: " + target.address +
-                     "\r\nConnection: close\r\nAccept: text/event-stream\r\n";
-  if (post) {
-    text +=
-        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
-  }
-  return text + "\r\n" + body;
-}
+struct Idle {
+  posix::Fd socket;
+  Micros since;
+};
 
 class Run {
  public:
-  Run(const LoadOptions& options, const LoadObserver& observer)
+  Run(const LoadOptions& options, const LoadObserver& observer, RequestText text)
       : options_(options),
         observer_(observer),
-        arrivals_(options.curve, options.seed),
+        text_(std::move(text)),
+        arrivals_(options.curve, options.seed, options.spacing),
+        classes_(options.classes, options.seed),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-        stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+        stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    summary_.classes.resize(options.classes.size());
+  }
 
   Result<LoadSummary> go(const std::stop_token& stop) {
     if (Result<void> ready = prepare(); !ready) return tl::unexpected(ready.error());
     const std::stop_callback wake(stop, [this] { eventfd_write(stop_.get(), 1); });
     start_ = Clock::now();
-    next_arrival_ = arrivals_.next();
+    next_arrival_ = next_arrival();
     next_progress_ = options_.progress_every;
     while (!stop.stop_requested() && (next_arrival_ || !running_.empty())) {
       arm_timer();
       std::array<epoll_event, events_at_once> events{};
       const int count = epoll_wait(epoll_.get(), events.data(), events_at_once, -1);
       start_due();
-      for (int i = 0; i < count; ++i) on_event(events[static_cast<std::size_t>(i)]);
+      for (int i = 0; i < count; ++i) {
+        on_event(events[static_cast<std::size_t>(i)]);
+        start_due();  // what comes in does not hold up what goes out
+      }
       expire();
       report_progress();
     }
     const Micros end = now();
     while (!running_.empty()) finish(running_.begin()->second, Outcome::interrupted, end);
+    summary_.length = end;
     return std::move(summary_);
   }
 
@@ -90,15 +96,27 @@ class Run {
   }
 
   Result<void> prepare() {
-    address_.sin_family = AF_INET;
-    address_.sin_port = htons(options_.target.port);
-    if (inet_pton(AF_INET, options_.target.address.c_str(), &address_.sin_addr) != 1 ||
-        options_.target.port == 0) {
-      return fail(ErrorCode::invalid_argument, "expected a numeric IPv4 address and a port",
+    const Target& target = options_.target;
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&address_);
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&address_);
+    if (inet_pton(AF_INET, target.address.c_str(), &v4->sin_addr) == 1) {
+      v4->sin_family = AF_INET;
+      v4->sin_port = htons(target.port);
+      address_size_ = sizeof *v4;
+    } else if (inet_pton(AF_INET6, target.address.c_str(), &v6->sin6_addr) == 1) {
+      v6->sin6_family = AF_INET6;
+      v6->sin6_port = htons(target.port);
+      address_size_ = sizeof *v6;
+    }
+    if (address_size_ == 0 || target.port == 0) {
+      return fail(ErrorCode::invalid_argument, "expected a numeric IP address and a port",
                   "target");
     }
     if (options_.in_flight_max == 0 || options_.timeout <= Micros(0)) {
       return fail(ErrorCode::invalid_argument, "limits are above 0", "in_flight_max, timeout");
+    }
+    if (!std::ranges::is_sorted(options_.trace, {}, &TraceArrival::at)) {
+      return fail(ErrorCode::invalid_argument, "expected times that do not fall", "trace");
     }
     if (!epoll_.valid() || !timer_.valid() || !stop_.valid() ||
         !watch(timer_.get(), EPOLLIN, timer_mark) || !watch(stop_.get(), EPOLLIN, stop_mark)) {
@@ -111,12 +129,27 @@ class Run {
     epoll_event event{.events = what, .data = {.u64 = mark}};
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
+  void watch_for(int fd, std::uint32_t what, std::uint64_t mark) const {
+    epoll_event event{.events = what, .data = {.u64 = mark}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  }
+
+  std::optional<TraceArrival> next_arrival() {
+    if (options_.trace.empty()) {
+      const std::optional<Micros> at = arrivals_.next();
+      return at ? std::optional(TraceArrival{.at = *at}) : std::nullopt;
+    }
+    if (traced_ == options_.trace.size()) return {};
+    return options_.trace[traced_++];
+  }
 
   // To the earliest of: next arrival, next timeout, next report.
-  void arm_timer() const {
+  void arm_timer() {
     Micros due = next_progress_;
-    if (next_arrival_) due = std::min(due, *next_arrival_);
+    if (next_arrival_) due = std::min(due, next_arrival_->at);
     if (!by_deadline_.empty()) due = std::min(due, by_deadline_.front().second);
+    if (due == armed_ && due > now()) return;
+    armed_ = due;
     const auto since_boot =
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()) +
         std::chrono::microseconds(std::max<std::int64_t>(1, due.value));
@@ -128,33 +161,69 @@ class Run {
   }
 
   void start_due() {
-    while (next_arrival_ && *next_arrival_ <= now()) {
+    while (next_arrival_ && next_arrival_->at <= now()) {
       begin(*next_arrival_);
-      next_arrival_ = arrivals_.next();
+      next_arrival_ = next_arrival();
     }
   }
 
-  void begin(Micros scheduled) {
+  void begin(const TraceArrival& arrival) {
     Running one;
     one.result.number = ++summary_.scheduled;
-    one.result.scheduled = scheduled;
+    one.result.scheduled = arrival.at;
     one.result.started = now();
+    one.result.load_class = classes_.choose();
+    if (!summary_.classes.empty()) ++summary_.classes[one.result.load_class].scheduled;
     if (running_.size() >= options_.in_flight_max) {
       return finish(one, Outcome::dropped, one.result.started);
     }
-    summary_.lateness.record(one.result.started - scheduled);
-    one.socket.reset(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    summary_.lateness.record(one.result.started - arrival.at);
+    one.text = text_.of(one.result.number, one.result.load_class, arrival);
+    by_deadline_.emplace_back(one.result.number, arrival.at + options_.timeout);
+    const auto [entry, is_new] = running_.emplace(one.result.number, std::move(one));
+    Running& started = entry->second;
+    if (!take_idle(started)) return connect_anew(started);
+    std::ignore = send_rest(started);
+  }
+
+  // The connection that was used last: the others may come to be of no use.
+  bool take_idle(Running& one) {
+    const Micros oldest = now() - options_.keep_idle;
+    if (idle_.empty()) return false;
+    if (idle_.back().since < oldest) {
+      idle_.clear();
+      return false;
+    }
+    one.socket = std::move(idle_.back().socket);
+    idle_.pop_back();
+    one.used_again = true;
+    watch_for(one.socket.get(), listening, one.result.number);
+    return true;
+  }
+
+  void connect_anew(Running& one) {
+    one.sent = 0;
+    one.used_again = false;
+    one.connecting = true;
+    ++summary_.connections;
+    one.socket.reset(socket(address_.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int on = 1;
     setsockopt(one.socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const int connected =
-        connect(one.socket.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_);
+        connect(one.socket.get(), reinterpret_cast<const sockaddr*>(&address_), address_size_);
     if ((connected != 0 && errno != EINPROGRESS) ||
-        !watch(one.socket.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, one.result.number)) {
-      return finish(one, Outcome::refused, now());
+        !watch(one.socket.get(), listening | EPOLLOUT, one.result.number)) {
+      finish(one, Outcome::refused, now());
     }
-    one.unsent = request_text(options_.target, one.result.number);
-    by_deadline_.emplace_back(one.result.number, scheduled + options_.timeout);
-    running_.emplace(one.result.number, std::move(one));
+  }
+
+  // True when the request goes on, on a new connection: nothing of an answer came through one that
+  // its server had closed as idle.
+  bool sent_again(Running& one) {
+    if (!one.used_again || one.result.sent_again || one.reader.begun()) return false;
+    one.result.sent_again = true;
+    connect_anew(one);
+    return true;
   }
 
   void on_event(const epoll_event& event) {
@@ -165,42 +234,53 @@ class Run {
       if (read(fd, &ignored, sizeof ignored) < 0) return;
       return;
     }
+    if ((mark & idle_mark) != 0) {  // closed by its server
+      const auto fd = static_cast<int>(mark & ~idle_mark);
+      std::erase_if(idle_, [fd](const Idle& one) { return one.socket.get() == fd; });
+      return;
+    }
     const auto found = running_.find(mark);
     if (found == running_.end()) return;
     Running& one = found->second;
-    if (!one.unsent.empty() && !send_rest(one)) return;
+    if (one.sent < one.text.size() && !send_rest(one)) return;
     if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) receive(one);
   }
 
-  // False when the request ended here.
+  // False when the request ended here, or began again on another connection.
   bool send_rest(Running& one) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(one.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) {
-      finish(one, Outcome::refused, now());
-      return false;
+    if (one.connecting) {
+      int error = 0;
+      socklen_t size = sizeof error;
+      getsockopt(one.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error != 0) {
+        finish(one, Outcome::refused, now());
+        return false;
+      }
     }
-    const ssize_t sent = send(one.socket.get(), one.unsent.data(), one.unsent.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send(one.socket.get(), one.text.data() + one.sent,
+                              one.text.size() - one.sent, MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN) {
-      finish(one, Outcome::refused, now());
+      if (!sent_again(one)) finish(one, Outcome::refused, now());
       return false;
     }
-    if (sent > 0) one.unsent.erase(0, static_cast<std::size_t>(sent));
-    if (one.unsent.empty()) {
-      epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = one.result.number}};
-      epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, one.socket.get(), &event);
+    if (sent > 0) one.sent += static_cast<std::size_t>(sent);
+    if (one.sent < one.text.size()) {
+      watch_for(one.socket.get(), listening | EPOLLOUT, one.result.number);
+    } else if (one.connecting) {
+      one.connecting = false;
+      watch_for(one.socket.get(), listening, one.result.number);
     }
     return true;
   }
 
   void receive(Running& one) {
-    std::array<char, 16384> chunk{};
+    std::array<char, 16384>& chunk = chunk_;
     for (;;) {
       const ssize_t got = recv(one.socket.get(), chunk.data(), chunk.size(), 0);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
       const Micros at = now();
       if (got <= 0) {
+        if (sent_again(one)) return;
         if (got == 0) one.reader.end();
         const bool whole = one.reader.state() == ResponseReader::State::complete;
         return finish(one, whole ? by_status(one) : Outcome::cut, at);
@@ -212,6 +292,7 @@ class Run {
       if (one.reader.state() == ResponseReader::State::malformed) {
         return finish(one, Outcome::cut, at);
       }
+      if (static_cast<std::size_t>(got) < chunk.size()) return;
     }
   }
 
@@ -230,18 +311,31 @@ class Run {
     return status >= 200 && status < 300 ? Outcome::ok : Outcome::bad_status;
   }
 
+  void keep_or_close(Running& one, Outcome outcome, Micros at) {
+    const bool answered = outcome == Outcome::ok || outcome == Outcome::bad_status;
+    if (!answered || options_.keep_idle == Micros(0) || one.sent < one.text.size() ||
+        !one.reader.reusable()) {
+      one.socket.reset();
+      return;
+    }
+    watch_for(one.socket.get(), listening,
+              idle_mark | static_cast<std::uint64_t>(one.socket.get()));
+    idle_.push_back({std::move(one.socket), at});
+  }
+
   void finish(Running& one, Outcome outcome, Micros at) {
-    one.socket.reset();
+    keep_or_close(one, outcome, at);
     RequestResult& result = one.result;
     result.outcome = outcome;
     result.finished = at;
     result.status = one.reader.status();
-    ++summary_.by_outcome[static_cast<std::size_t>(outcome)];
-    summary_.tokens += static_cast<std::uint64_t>(result.tokens);
-    if (outcome == Outcome::ok) {
-      summary_.first_byte.record(result.first_byte.value_or(at) - result.scheduled);
-      summary_.total.record(at - result.scheduled);
-      for (const Micros gap : one.gaps) summary_.inter_token.record(gap);
+    result.retry_after = one.reader.retry_after();
+    if (result.tokens == 0 && outcome == Outcome::ok) {
+      result.tokens = one.reader.completion_tokens().value_or(0);
+    }
+    add(summary_, result, one.gaps, options_.objective);
+    if (!summary_.classes.empty()) {
+      add(summary_.classes[result.load_class], result, one.gaps, options_.objective);
     }
     const RequestResult copy = result;
     running_.erase(result.number);  // `one` may be gone from here on
@@ -278,36 +372,33 @@ class Run {
 
   const LoadOptions& options_;
   const LoadObserver& observer_;
+  RequestText text_;
   Arrivals arrivals_;
+  ClassChoice classes_;
+  std::size_t traced_ = 0;
   posix::Fd epoll_;
   posix::Fd timer_;
   posix::Fd stop_;
-  sockaddr_in address_{};
+  sockaddr_storage address_{};
+  socklen_t address_size_ = 0;
   Clock::time_point start_;
-  std::optional<Micros> next_arrival_;
+  std::optional<TraceArrival> next_arrival_;
+  Micros armed_{-1};
   Micros next_progress_{0};
   std::unordered_map<std::uint64_t, Running> running_;
+  std::vector<Idle> idle_;                                    // the last used at the end
   std::deque<std::pair<std::uint64_t, Micros>> by_deadline_;  // in order of schedule
+  std::array<char, 16384> chunk_{};
   LoadSummary summary_;
 };
 
 }  // namespace
 
-std::string_view name_of(Outcome outcome) {
-  constexpr std::array<std::string_view, outcome_count> names{
-      "ok", "refused", "bad status", "cut off", "timed out", "dropped", "interrupted"};
-  return names[static_cast<std::size_t>(outcome)];
-}
-
-std::uint64_t LoadSummary::failed() const {
-  std::uint64_t all = 0;
-  for (const std::uint64_t part : by_outcome) all += part;
-  return all - count(Outcome::ok) - count(Outcome::interrupted);
-}
-
 Result<LoadSummary> run_load(const LoadOptions& options, const LoadObserver& observer,
                              std::stop_token stop) {
-  return Run(options, observer).go(stop);
+  Result<RequestText> text = RequestText::make(options);
+  if (!text) return tl::unexpected(text.error());
+  return Run(options, observer, std::move(*text)).go(stop);
 }
 
 }  // namespace neap::load

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "posix/testing/tiny_http.h"
 
 namespace neap::load {
@@ -16,6 +18,14 @@ LoadSummary run(const LoadOptions& options, const LoadObserver& observer = {}) {
   const auto summary = run_load(options, observer, {});
   EXPECT_TRUE(summary) << to_string(summary.error());
   return summary.value_or(LoadSummary{});
+}
+
+// The server counts an answer after its last byte, which the generator may have by then.
+std::uint64_t served_in_the_end(const posix::TinyServer& server, std::uint64_t expected) {
+  for (int i = 0; i < 500 && static_cast<std::uint64_t>(server.served()) < expected; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return static_cast<std::uint64_t>(server.served());
 }
 
 TEST(Generator, E2_TimesOfStreams) {
@@ -107,6 +117,83 @@ TEST(Generator, StopsWhenAsked) {
   ASSERT_TRUE(summary);
   EXPECT_GT(summary->count(Outcome::interrupted), 0U);
   EXPECT_EQ(summary->failed(), 0U);
+}
+
+TEST(Generator, E2_OneConnectionServesMany) {
+  const posix::TinyServer server;
+  LoadOptions options = options_for(server.port(), "/keep/1000", 100, milliseconds(500));
+  options.keep_idle = seconds(1);
+  const LoadSummary summary = run(options);
+  EXPECT_EQ(summary.count(Outcome::ok), summary.scheduled);
+  EXPECT_LT(summary.connections, summary.scheduled / 2);
+  EXPECT_EQ(summary.tokens, 7 * summary.scheduled);  // as the answers' own usage says
+  EXPECT_EQ(served_in_the_end(server, summary.scheduled), summary.scheduled);
+}
+
+// Closed by its server after five: what was sent into it is sent again, once, and answered once.
+TEST(Generator, E2_AStaleConnectionIsNoFailure) {
+  const posix::TinyServer server;
+  LoadOptions options = options_for(server.port(), "/keep/5", 100, milliseconds(600));
+  options.keep_idle = seconds(1);
+  const LoadSummary summary = run(options);
+  EXPECT_EQ(summary.count(Outcome::ok), summary.scheduled);
+  EXPECT_GT(summary.sent_again, 0U);
+  EXPECT_EQ(served_in_the_end(server, summary.scheduled), summary.scheduled);
+  // A first connection that breaks is a failure all the same.
+  const LoadSummary none = run(options_for(server.port(), "/keep/0", 20, milliseconds(300)));
+  EXPECT_EQ(none.count(Outcome::cut), none.scheduled);
+  EXPECT_EQ(none.sent_again, 0U);
+}
+
+TEST(Generator, E1_RefusalsSayWhenToComeAgain) {
+  const posix::TinyServer server;
+  std::int32_t told = 0;
+  LoadObserver observer;
+  observer.result = [&](const RequestResult& result) { told = result.retry_after.value_or(-1); };
+  const LoadSummary shed =
+      run(options_for(server.port(), "/status/429", 20, milliseconds(300)), observer);
+  EXPECT_EQ(shed.by_status.at(429), shed.scheduled);
+  EXPECT_EQ(shed.retry_after, shed.scheduled);
+  EXPECT_EQ(told, 3);
+}
+
+TEST(Generator, E2_ClassesInProportionAndApart) {
+  const posix::TinyServer server;
+  LoadOptions options = options_for(server.port(), "/1/0", 200, seconds(1));
+  options.classes = {{"high", 1}, {"low", 3}};
+  const LoadSummary summary = run(options);
+  ASSERT_EQ(summary.classes.size(), 2U);
+  const std::uint64_t high = summary.classes[0].scheduled;
+  EXPECT_EQ(high + summary.classes[1].scheduled, summary.scheduled);
+  EXPECT_GT(high, summary.scheduled / 8);
+  EXPECT_LT(high, summary.scheduled / 2);
+  EXPECT_EQ(summary.classes[0].first_byte.count(), summary.classes[0].count(Outcome::ok));
+}
+
+TEST(Generator, E2_ARecordedTraceAsItWas) {
+  const posix::TinyServer server;
+  LoadOptions options = options_for(server.port(), "/1/0", 1, seconds(1));
+  options.trace = {{Micros(0)}, {milliseconds(100)}, {milliseconds(100)}, {milliseconds(350)}};
+  std::vector<Micros> scheduled;
+  LoadObserver observer;
+  observer.result = [&](const RequestResult& result) { scheduled.push_back(result.scheduled); };
+  const LoadSummary summary = run(options, observer);
+  EXPECT_EQ(summary.count(Outcome::ok), 4U);
+  std::ranges::sort(scheduled);
+  EXPECT_EQ(scheduled, (std::vector<Micros>{Micros(0), milliseconds(100), milliseconds(100),
+                                            milliseconds(350)}));
+  std::swap(options.trace[0], options.trace[3]);
+  EXPECT_EQ(run_load(options, {}, {}).error().context, "trace");
+}
+
+TEST(Generator, E2_GoodputIsWhatKeepsToTheObjective) {
+  const posix::TinyServer server;
+  LoadOptions options = options_for(server.port(), "/2/60", 20, milliseconds(400));
+  options.objective = {.first_byte = milliseconds(50), .total = Micros(0)};
+  EXPECT_EQ(run(options).within_objective, 0U);
+  options.objective = {.first_byte = seconds(5), .total = seconds(10)};
+  const LoadSummary summary = run(options);
+  EXPECT_EQ(summary.within_objective, summary.scheduled);
 }
 
 TEST(Generator, RefusesBadOptions) {

@@ -7,7 +7,9 @@ namespace neap::load {
 namespace {
 
 constexpr std::size_t line_max = 65536;
+constexpr std::size_t tail_max = 4096;
 constexpr std::string_view data_field = "data:";
+constexpr std::string_view tokens_member = "\"completion_tokens\"";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -33,6 +35,7 @@ bool parse_number(std::string_view text, Number& out, int base) {
 
 ResponseReader::Progress ResponseReader::feed(std::string_view bytes) {
   Progress progress;
+  fed_ = fed_ || !bytes.empty();
   while (state_ == State::reading && !bytes.empty()) {
     if (stage_ == Stage::body_to_end) {
       body(bytes, progress);
@@ -55,7 +58,24 @@ ResponseReader::Progress ResponseReader::feed(std::string_view bytes) {
     on_line(progress);
     line_.clear();
   }
+  if (state_ == State::complete && stage_ != Stage::body_to_end && !bytes.empty()) excess_ = true;
   return progress;
+}
+
+bool ResponseReader::reusable() const {
+  return state_ == State::complete && stage_ != Stage::body_to_end && !closes_ && !excess_;
+}
+
+std::optional<std::int32_t> ResponseReader::completion_tokens() const {
+  const std::size_t at = tail_.rfind(tokens_member);
+  if (at == std::string::npos) return {};
+  std::string_view rest = std::string_view(tail_).substr(at + tokens_member.size());
+  while (!rest.empty() && (rest.front() == ' ' || rest.front() == ':')) rest.remove_prefix(1);
+  std::int32_t tokens = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), tokens);
+  // A number at the very end may go on.
+  if (error != std::errc() || end == rest.data() + rest.size() || tokens < 0) return {};
+  return tokens;
 }
 
 void ResponseReader::end() {
@@ -114,6 +134,7 @@ void ResponseReader::read_head(std::string_view line) {
         !parse_number(line.substr(9, 3), status_, 10) || status_ < 100) {
       state_ = State::malformed;
     }
+    closes_ = line.starts_with("HTTP/1.0");
     return;
   }
   if (line.empty()) return begin_body();
@@ -130,6 +151,11 @@ void ResponseReader::read_head(std::string_view line) {
     has_length_ = parse_number(value, left_, 10);
   } else if (equal_ignoring_case(name, "Content-Type")) {
     event_stream_ = value.starts_with("text/event-stream");
+  } else if (equal_ignoring_case(name, "Connection")) {
+    closes_ = closes_ || equal_ignoring_case(value, "close");
+  } else if (equal_ignoring_case(name, "Retry-After")) {
+    std::int32_t seconds = 0;
+    if (parse_number(value, seconds, 10) && seconds >= 0) retry_after_ = seconds;
   }
 }
 
@@ -152,6 +178,8 @@ void ResponseReader::body(std::string_view bytes, Progress& progress) {
   if (!event_stream_) {
     if (!body_seen_ && !bytes.empty()) progress.first_body_byte = true;
     body_seen_ = body_seen_ || !bytes.empty();
+    tail_ += bytes.substr(bytes.size() - std::min(bytes.size(), tail_max));
+    if (tail_.size() > 2 * tail_max) tail_.erase(0, tail_.size() - tail_max);
     return;
   }
   for (const char c : bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,13 @@ class ResponseReader {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] std::int32_t status() const { return status_; }
+  // Of a complete one: whether its connection takes another request.
+  [[nodiscard]] bool reusable() const;
+  [[nodiscard]] bool begun() const { return fed_; }  // a byte came
+  // In seconds; none: no such header, or a date.
+  [[nodiscard]] std::optional<std::int32_t> retry_after() const { return retry_after_; }
+  // "completion_tokens" in the last part of a body without events, as OpenAI's API has it.
+  [[nodiscard]] std::optional<std::int32_t> completion_tokens() const;
 
  private:
   enum class Stage : std::uint8_t {
@@ -46,6 +54,10 @@ class ResponseReader {
   State state_ = State::reading;
   Stage stage_ = Stage::head;
   std::int32_t status_ = 0;
+  bool fed_ = false;
+  bool excess_ = false;  // bytes after the end
+  bool closes_ = false;
+  std::optional<std::int32_t> retry_after_;
   bool chunked_ = false;
   bool has_length_ = false;
   bool event_stream_ = false;
@@ -53,6 +65,7 @@ class ResponseReader {
   std::uint64_t left_ = 0;  // of the chunk, or of the body
   std::string line_;        // of head, chunk size or trailer
   std::string event_line_;
+  std::string tail_;  // of a body without events
 };
 
 }  // namespace neap::load

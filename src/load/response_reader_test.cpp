@@ -80,5 +80,38 @@ TEST(ResponseReader, GarbageIsMalformed) {
   EXPECT_EQ(endless.state(), State::malformed);
 }
 
+TEST(ResponseReader, WhetherTheConnectionIsOfMoreUse) {
+  const auto reusable = [](std::string_view text) {
+    ResponseReader reader;
+    static_cast<void>(reader.feed(text));
+    reader.end();
+    return reader.reusable();
+  };
+  EXPECT_TRUE(reusable("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+  EXPECT_TRUE(reusable("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"));
+  EXPECT_FALSE(reusable("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok!"));
+  EXPECT_FALSE(reusable("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
+  EXPECT_FALSE(reusable("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"));
+  EXPECT_FALSE(reusable("HTTP/1.1 200 OK\r\n\r\nto the end"));
+}
+
+TEST(ResponseReader, RetryAfterAndTokens) {
+  ResponseReader reader;
+  static_cast<void>(
+      reader.feed("HTTP/1.1 429 Busy\r\nretry-after: 12\r\nContent-Length: 0\r\n\r\n"));
+  EXPECT_EQ(reader.retry_after(), 12);
+  ResponseReader date;
+  static_cast<void>(
+      date.feed("HTTP/1.1 429 Busy\r\nRetry-After: Fri, 31 Dec\r\nContent-Length: 0\r\n\r\n"));
+  EXPECT_FALSE(date.retry_after());
+  ResponseReader tokens;
+  static_cast<void>(tokens.feed("HTTP/1.1 200 OK\r\n\r\n" + std::string(20000, 'x')));
+  EXPECT_FALSE(tokens.completion_tokens());
+  static_cast<void>(tokens.feed("{\"usage\": {\"completion_tokens\": 4"));
+  EXPECT_FALSE(tokens.completion_tokens());  // it may go on
+  static_cast<void>(tokens.feed("2}}"));
+  EXPECT_EQ(tokens.completion_tokens(), 42);
+}
+
 }  // namespace
 }  // namespace neap::load

@@ -14,6 +14,10 @@ constexpr Range longest_ms{0, std::int64_t{100} * 365 * 86'400'000};
 namespace azure {
 enum : std::size_t { timestamp, context, generated };
 }
+namespace arrival {
+enum : std::size_t { at, input, output };
+}
+constexpr Range longest_s{0, std::int64_t{100} * 365 * 86'400};
 
 }  // namespace
 
@@ -26,6 +30,25 @@ Result<bool> AzureReader::next(Request& into) {
   into.at = rows_.moment(azure::timestamp);
   into.input_tokens = rows_.whole(azure::context, tokens);
   into.output_tokens = rows_.whole(azure::generated, tokens);
+  into.prefix.clear();
+  if (auto row = rows_.finish(); !row) return tl::unexpected(row.error());
+  return true;
+}
+
+ArrivalReader::ArrivalReader(Bytes bytes)
+    : rows_(std::move(bytes), {{"arrival_s"},
+                               {"input_tokens", Column::Need::optional},
+                               {"output_tokens", Column::Need::optional}}) {}
+
+Result<bool> ArrivalReader::next(Request& into) {
+  const auto more = rows_.next();
+  if (!more || !*more) return more;
+  const auto known = [this](std::size_t column) {
+    return rows_.has(column) && !rows_.text(column).empty() ? rows_.whole(column, tokens) : -1;
+  };
+  into.at = Time(rows_.decimal(arrival::at, 6, longest_s));
+  into.input_tokens = known(arrival::input);
+  into.output_tokens = known(arrival::output);
   into.prefix.clear();
   if (auto row = rows_.finish(); !row) return tl::unexpected(row.error());
   return true;

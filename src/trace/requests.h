@@ -28,6 +28,17 @@ class AzureReader {
   CsvReader rows_;
 };
 
+// One's own: arrival_s in seconds, and input_tokens and output_tokens where they are known; -1 in
+// a request where they are not. The log of `neap load` is one.
+class ArrivalReader {
+ public:
+  explicit ArrivalReader(Bytes bytes);
+  [[nodiscard]] Result<bool> next(Request& into);
+
+ private:
+  CsvReader rows_;
+};
+
 // Mooncake's, one JSON object a line: timestamp in ms, input_length, output_length, hash_ids.
 class MooncakeReader {
  public:

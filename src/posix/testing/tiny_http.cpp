@@ -71,6 +71,11 @@ void TinyServer::release() {
   released_.notify_all();
 }
 
+void TinyServer::set_metrics(std::string text) {
+  const std::lock_guard lock(mutex_);
+  metrics_ = std::move(text);
+}
+
 void TinyServer::accept_all() {
   while (!closing_) {
     const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
@@ -82,14 +87,20 @@ void TinyServer::accept_all() {
 
 void TinyServer::serve(int fd) {
   const Fd owner(fd);
-  const std::string request = receive_until(fd, "\r\n\r\n");
-  if (request.empty()) return;
-  const int now = ++at_once_;
-  int most = most_at_once_;
-  while (now > most && !most_at_once_.compare_exchange_weak(most, now)) {
+  for (long answered = 0;; ++answered) {
+    const std::string request = receive_until(fd, "\r\n\r\n");
+    if (request.empty()) return;
+    const std::size_t from = request.find('/') + 1;
+    const std::string path = request.substr(from, request.find(' ', from) - from);
+    const bool keeps = path.starts_with("keep/");
+    if (keeps && answered == std::strtol(path.c_str() + 5, nullptr, 10)) return;
+    const int now = ++at_once_;
+    int most = most_at_once_;
+    while (now > most && !most_at_once_.compare_exchange_weak(most, now)) {
+    }
+    if (answer(fd, path)) ++served_;
+    if (!keeps) return;
   }
-  const std::size_t from = request.find('/') + 1;
-  if (answer(fd, request.substr(from, request.find(' ', from) - from))) ++served_;
 }
 
 bool TinyServer::answer(int fd, const std::string& path) {
@@ -100,7 +111,19 @@ bool TinyServer::answer(int fd, const std::string& path) {
     return send_all(fd, bytes);
   };
   if (path.starts_with("status/")) {
-    return send_last("HTTP/1.1 " + last + " As asked\r\nContent-Length: 0\r\n\r\n");
+    const std::string retry = last == "429" ? "Retry-After: 3\r\n" : "";
+    return send_last("HTTP/1.1 " + last + " As asked\r\n" + retry + "Content-Length: 0\r\n\r\n");
+  }
+  if (path == "metrics") {
+    std::unique_lock lock(mutex_);
+    const std::string body = metrics_;
+    lock.unlock();
+    return send_last("HTTP/1.0 200 OK\r\n\r\n" + body);
+  }
+  if (path.starts_with("keep/")) {
+    const std::string body = R"({"usage": {"completion_tokens": 7, "total_tokens": 9}})";
+    return send_last("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) +
+                     "\r\n\r\n" + body);
   }
   if (path == "hang") {
     char ignored = 0;

@@ -17,7 +17,10 @@ namespace neap::posix {
 // Answers by path, whatever the method:
 //   /CHUNKS/GAP_MS  that many server-sent events ("data: x"), the gap before each
 //   /cut/CHUNKS     as many events, then the connection breaks
-//   /status/CODE    that status, an empty body
+//   /status/CODE    that status, an empty body; Retry-After: 3 with 429
+//   /keep/COUNT     a body of 7 completion tokens, so many times on one connection; the request
+//                   after that gets no answer, and the connection is closed
+//   /metrics        what set_metrics was given
 //   /gate           an event; then, after release(), another and the end
 //   /hang           nothing
 class TinyServer {
@@ -30,6 +33,7 @@ class TinyServer {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] int served() const { return served_; }
   void release();
+  void set_metrics(std::string text);
   [[nodiscard]] int most_at_once() const { return most_at_once_; }
 
  private:
@@ -46,6 +50,7 @@ class TinyServer {
   std::mutex mutex_;
   std::condition_variable released_;
   bool open_ = false;                     // guarded by mutex_
+  std::string metrics_;                   // guarded by mutex_
   std::vector<std::thread> connections_;  // guarded by mutex_
   std::thread accepting_;
 };
