@@ -35,6 +35,7 @@ from engine import Engine, Full, Sequence  # noqa: E402
 import neap_task  # noqa: E402  (after state, which finds it)
 
 TTFT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+GAP_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 IDLE_GRACE_SECONDS = 0.5  # on SIGTERM, for a request that is on its way on an open connection
 SOCKET_TIMEOUT_SECONDS = 60
 CLIENT_CHECK_SECONDS = 0.25
@@ -46,6 +47,8 @@ class Metrics:
         self._codes = {}
         self._buckets = [0] * (len(TTFT_BUCKETS) + 1)
         self._sum = 0.0
+        self._gaps = [0] * (len(GAP_BUCKETS) + 1)
+        self._gap_sum = 0.0
 
     def answered(self, code):
         with self._lock:
@@ -55,6 +58,19 @@ class Metrics:
         with self._lock:
             self._buckets[sum(seconds > bound for bound in TTFT_BUCKETS)] += 1
             self._sum += seconds
+
+    def between_tokens(self, seconds):
+        with self._lock:
+            self._gaps[sum(seconds > bound for bound in GAP_BUCKETS)] += 1
+            self._gap_sum += seconds
+
+    @staticmethod
+    def _histogram(name, bounds, counts, total_seconds):
+        lines, total = ["# TYPE %s histogram" % name], 0
+        for bound, count in zip(bounds + ("+Inf",), counts):
+            total += count
+            lines.append('%s_bucket{le="%s"} %d' % (name, bound, total))
+        return lines + ["%s_sum %.6f" % (name, total_seconds), "%s_count %d" % (name, total)]
 
     def text(self, engine, slots):
         running, waiting = engine.load()
@@ -76,12 +92,17 @@ class Metrics:
             lines.append("# TYPE neap_llm_requests_total counter")
             lines += ['neap_llm_requests_total{code="%d"} %d' % c
                       for c in sorted(self._codes.items())]
-            name, total = "neap_llm_time_to_first_token_seconds", 0
-            lines.append("# TYPE %s histogram" % name)
-            for bound, count in zip(TTFT_BUCKETS + ("+Inf",), self._buckets):
-                total += count
-                lines.append('%s_bucket{le="%s"} %d' % (name, bound, total))
-            lines += ["%s_sum %.6f" % (name, self._sum), "%s_count %d" % (name, total)]
+            lines += self._histogram("neap_llm_time_to_first_token_seconds", TTFT_BUCKETS,
+                                     self._buckets, self._sum)
+            lines += self._histogram("vllm:inter_token_latency_seconds", GAP_BUCKETS,
+                                     self._gaps, self._gap_sum)
+        # The same under the names that vLLM gives them, which neap and others read.
+        for name, kind, value in (("num_requests_running", "gauge", running),
+                                  ("num_requests_waiting", "gauge", waiting),
+                                  ("prompt_tokens_total", "counter", engine.prompt_tokens),
+                                  ("generation_tokens_total", "counter",
+                                   engine.tokens_generated)):
+            lines += ["# TYPE vllm:%s %s" % (name, kind), "vllm:%s %s" % (name, value)]
         return "\n".join(lines) + "\n"
 
 
@@ -232,10 +253,15 @@ class Handler(BaseHTTPRequestHandler):
     def pieces(self, query, sequence):
         """Yields (text, tokens so far, finish reason or None)."""
         text, count = api.Text(query.stops), 0
+        last = None
         while True:
             token = self.next_token(sequence)
+            now = time.monotonic()
             if count == 0:
                 self.server.metrics.first_token(sequence.first_token_seconds)
+            elif token is not None:
+                self.server.metrics.between_tokens(now - last)
+            last = now
             if token is None:
                 yield text.end(), count, "length"
                 return

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/latency.h"
 #include "api/reports.h"
 #include "api/view.h"
 #include "core/model/result.h"
@@ -93,6 +94,7 @@ class Control {
   virtual Result<PipelineDetail> describe_pipeline(std::uint64_t id) = 0;
   virtual Result<TaskDetail> describe_task(std::uint64_t id) = 0;
   virtual Result<ServiceDetail> describe_service(std::uint64_t id) = 0;
+  virtual Result<LatencyReport> latency(std::uint64_t service) = 0;
   virtual Result<WhyReport> why(std::uint64_t id) = 0;
   virtual Result<ForecastReport> forecast() = 0;
   virtual Result<TeamListing> list_teams() = 0;

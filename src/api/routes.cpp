@@ -416,6 +416,10 @@ void add_service_routes(http::Router& router, const Routes& routes) {
       return reply(routes.control().describe_service(id));
     });
   });
+  router.add("GET", "/v1/services/{service}/latency", [routes](const Request& r) {
+    return routes.with_service(
+        r, [&](const Caller&, std::uint64_t id) { return reply(routes.control().latency(id)); });
+  });
   router.add("DELETE", "/v1/services/{service}", [routes](const Request& r) {
     return routes.with_service(r, [&](const Caller& caller, std::uint64_t id) {
       return reply(routes.control().cancel_service(caller, id));

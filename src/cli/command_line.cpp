@@ -11,14 +11,16 @@
 #include "cli/command_line_what_if.h"
 #include "cli/context.h"
 #include "cli/guard.h"
+#include "cli/load_line.h"
 #include "cli/report_line.h"
 #include "cli/verbs.h"
 #include "cli/what_if.h"
 #include "config/problem.h"
 #include "simulate/openb/experiment.h"
 
-// This file, command_line_what_if.cpp and report_line.cpp alone know CLI11. A verb's options live
-// as long as the parse: the callback of the verb that was given is kept and called after it.
+// This file, command_line_what_if.cpp, report_line.cpp and load_line.cpp alone know CLI11. A verb's
+// options live as long as the parse: the callback of the verb that was given is kept and called
+// after it.
 namespace neap::cli {
 
 namespace {
@@ -43,6 +45,7 @@ class CommandLine {
     add_looking();
     add_pool();
     add_report_verbs(app_, [this](Act act) { act_ = std::move(act); });
+    add_load_verbs(app_, [this](Act act) { act_ = std::move(act); });
   }
 
   int run(int argc, const char* const* argv) {
@@ -432,7 +435,8 @@ class CommandLine {
 
   // The verbs and options as they are, so that completion cannot fall behind.
   [[nodiscard]] std::vector<Verb> verbs() const {
-    const std::vector<std::string> on_tasks = {"describe", "why", "logs", "cancel"};
+    const std::vector<std::string> on_tasks = {"describe", "why",  "logs",
+                                               "cancel",   "load", "latency"};
     const std::vector<std::string> on_files = {"submit", "serve", "init"};
     std::vector<Verb> all;
     for (const CLI::App* app : all_verbs()) {

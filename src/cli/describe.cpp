@@ -1,4 +1,5 @@
 #include "cli/format.h"
+#include "cli/latency.h"
 #include "cli/verbs.h"
 
 namespace neap::cli {
@@ -119,6 +120,8 @@ int describe(const Context& context, const NamedOptions& options) {
     context.terminal().line(body);
   } else if (no_task) {
     print_service(context.terminal(), *detail);
+    const auto latency = context.get("/v1/services/" + part(options.name) + "/latency");
+    if (latency) print_latency_summary(context.terminal(), *latency);
   } else {
     print_task(context.terminal(), *detail);
   }

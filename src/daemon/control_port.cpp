@@ -291,6 +291,23 @@ Result<api::TaskDetail> ControlPort::describe_task(std::uint64_t id) {
       });
 }
 
+Result<api::LatencyReport> ControlPort::latency(std::uint64_t id) {
+  auto report = ask<api::LatencyReport>(
+      [this, id](const PoolState& state, const Books&) -> Result<api::LatencyReport> {
+        const ServiceState* service = service_by_id(state, id);
+        if (service == nullptr) return fail(ErrorCode::not_found, "there is no such service");
+        api::LatencyReport made;
+        made.pool = view_status(state, context_);
+        made.subject = view_service(state, *service).subject;
+        return made;
+      });
+  if (!report) return report;
+  if (auto filled = outside_.latency(report->subject.name, *report); !filled) {
+    return tl::unexpected(filled.error());
+  }
+  return report;
+}
+
 Result<api::ServiceDetail> ControlPort::describe_service(std::uint64_t id) {
   return ask<api::ServiceDetail>([this, id](const PoolState& state,
                                             const Books&) -> Result<api::ServiceDetail> {

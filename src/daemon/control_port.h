@@ -23,6 +23,8 @@ class ControlPort final : public api::Control {
     std::function<Result<api::LogChunk>(AllocationId, api::LogRange)> read_log;
     std::function<std::string(const std::string& service)> address_of;  // "" when nothing listens
     std::function<std::int64_t(AllocationId)> port_of;                  // of a replica
+    // What the proxy and the engines know of a service's requests; may wait, not on the loop.
+    std::function<Result<void>(const std::string& service, api::LatencyReport& into)> latency;
     std::function<std::vector<api::DoctorCheck>()> doctor;
     // A fresh one, or nothing.
     std::function<std::shared_ptr<const forecast::Forecast>()> starts;
@@ -59,6 +61,7 @@ class ControlPort final : public api::Control {
   Result<api::WhyReport> why(std::uint64_t id) override;
   Result<api::ForecastReport> forecast() override;
   Result<api::TeamListing> list_teams() override;
+  Result<api::LatencyReport> latency(std::uint64_t service) override;
   Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
   Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<api::UsageReport> usage() override;

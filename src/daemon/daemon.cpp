@@ -25,7 +25,9 @@
 #include "core/rules/adoption.h"
 #include "daemon/control_port.h"
 #include "daemon/crash_points.h"
+#include "daemon/engine_watch.h"
 #include "daemon/forward_clock.h"
+#include "daemon/latency_view.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/placement_learner.h"
@@ -191,6 +193,7 @@ class Daemon {
     std::fflush(stdout);
     auto result = loop_->run();
     router_->stop_sampling();
+    engines_->stop();
     starts_->stop();  // who asks for a forecast does not hold up the server's end
     server_.reset();
     stop_idle_proxy();
@@ -305,6 +308,8 @@ class Daemon {
     router_->restore(before_);
     before_ = PoolState();
     router_->start_sampling();
+    engines_ = std::make_unique<EngineWatch>([this] { return router_->replicas(); }, now_);
+    engines_->start();
     return {};
   }
 
@@ -320,6 +325,13 @@ class Daemon {
       return backend_->port_of(allocation).value_or(api::unknown);
     };
     outside.doctor = [this, file] { return check_health(file); };
+    outside.latency = [this](const std::string& service, api::LatencyReport& into) -> Result<void> {
+      const auto latency = router_->latency_of(service);
+      if (!latency) return tl::unexpected(latency.error());
+      view_latency(*latency, into);
+      into.engine = engines_->row(service);
+      return {};
+    };
     starts_ = std::make_unique<StartForecaster>(
         [this](StartForecaster::Look look) {
           loop_->query(
@@ -330,8 +342,10 @@ class Daemon {
           for (WaitExpected& wait : waits) loop_->post(std::move(wait));
         });
     outside.starts = [this] { return starts_->wanted(); };
-    control_ = std::make_unique<ControlPort>(
-        *loop_, ViewContext{device_source, now_(), ::geteuid(), now_}, outside, now_);
+    control_ = std::make_unique<ControlPort>(*loop_,
+                                             ViewContext{device_source, now_(), ::geteuid(), now_,
+                                                         [this] { return router_->burning(); }},
+                                             outside, now_);
     api::ServerSettings settings;
     settings.socket_path = file.socket;
     settings.group = file.socket_group;
@@ -420,6 +434,7 @@ class Daemon {
   std::unique_ptr<StageMetrics> metrics_;  // likewise
   std::unique_ptr<local::LocalBackend> backend_;
   std::unique_ptr<ServiceRouter> router_;
+  std::unique_ptr<EngineWatch> engines_;  // ends before the router, whose replicas it asks
   std::unique_ptr<gateway::Gateway> gateway_;
   std::unique_ptr<ControlPort> control_;
   std::unique_ptr<api::Server> server_;

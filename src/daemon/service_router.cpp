@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "core/model/pool_index.h"
+#include "daemon/latency_view.h"
 #include "daemon/log.h"
 
 namespace neap::daemon {
@@ -74,7 +76,7 @@ void ServiceRouter::add(const PoolState& state, const TaskState& task) {
   const ServiceSpec& spec = state.service(task.service).spec;
   {
     const std::scoped_lock lock(mutex_);
-    replicas_[task.allocation] = {spec.name, spec.drain_timeout};
+    replicas_[task.allocation] = {spec.name, static_cast<std::uint16_t>(*port), spec.drain_timeout};
   }
   gateway::Replica replica;
   replica.service = spec.name;
@@ -127,6 +129,7 @@ void ServiceRouter::note(const PoolState& state, const Record& record) {
     }
     gateway_.remove_service(at->first, report_failure("removal of service " + at->first));
     const std::scoped_lock lock(mutex_);
+    burning_.erase(at->first);
     at = services_.erase(at);
   }
 }
@@ -183,10 +186,56 @@ void ServiceRouter::sample_all() {
         measured.queued = sample->queued;
         measured.first_byte_p95 = sample->first_byte_p95;
         measured.ended = ended_since(name, sample->requests);
+        note_burn(name, sample->burn);
       }
       ports_.post(measured);
     });
   }
+}
+
+std::vector<EngineWatch::Replica> ServiceRouter::replicas() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<EngineWatch::Replica> all;
+  for (const auto& [allocation, routed] : replicas_) {
+    all.push_back({routed.service, allocation, routed.port});
+  }
+  return all;
+}
+
+void ServiceRouter::note_burn(const std::string& service, const measure::BurnReport& burn) {
+  const std::string text = burn_text(burn);
+  const std::scoped_lock lock(mutex_);
+  if (!services_.contains(service)) return;
+  std::string& known = burning_[service];
+  if (known.empty() != text.empty()) {
+    log_warning(text.empty() ? fmt::format("service {} keeps to its SLO again", service)
+                             : fmt::format("service {} burns its SLO: {}", service, text));
+  }
+  known = text;
+}
+
+std::vector<api::Condition> ServiceRouter::burning() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<api::Condition> all;
+  for (const auto& [service, text] : burning_) {
+    if (text.empty()) continue;
+    all.push_back(
+        {"slo_burn", "service " + service + " fails more than its objective allows: " + text});
+  }
+  return all;
+}
+
+Result<gateway::ServiceLatency> ServiceRouter::latency_of(const std::string& service) {
+  // Kept by the callback, which may come after the caller has gone.
+  auto answer = std::make_shared<std::promise<Result<gateway::ServiceLatency>>>();
+  auto future = answer->get_future();
+  gateway_.latency(service, [answer](Result<gateway::ServiceLatency> latency) {
+    answer->set_value(std::move(latency));
+  });
+  if (future.wait_for(std::chrono::seconds(5)) != std::future_status::ready) {
+    return fail(ErrorCode::unavailable, "the gateway does not answer");
+  }
+  return future.get();
 }
 
 // Nothing with the first sample, and after the gateway began to count anew.

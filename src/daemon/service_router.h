@@ -10,9 +10,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "api/view.h"
 #include "core/model/state.h"
 #include "daemon/books.h"
+#include "daemon/engine_watch.h"
 #include "gateway/gateway.h"
 
 namespace neap::daemon {
@@ -40,6 +43,12 @@ class ServiceRouter {
   [[nodiscard]] std::string trouble() const;  // what the proxy suffers from, "" when well
   void set_trouble(std::string detail);
 
+  [[nodiscard]] std::vector<EngineWatch::Replica> replicas() const;
+  // Services that burn what their SLO allows.
+  [[nodiscard]] std::vector<api::Condition> burning() const;
+  // Waits for the gateway, 5 s at most.
+  [[nodiscard]] Result<gateway::ServiceLatency> latency_of(const std::string& service);
+
   // Asks the gateway for the load of each service once a second, from its own thread.
   void start_sampling();
   void stop_sampling();
@@ -47,12 +56,14 @@ class ServiceRouter {
  private:
   struct Routed {
     std::string service;
+    std::uint16_t port = 0;
     Micros drain{0};
   };
 
   void ensure(const ServiceState& service);
   void add(const PoolState& state, const TaskState& task);
   void sample_all();
+  void note_burn(const std::string& service, const measure::BurnReport& burn);
   [[nodiscard]] std::optional<std::int64_t> ended_since(const std::string& service,
                                                         std::uint64_t requests);
 
@@ -62,6 +73,7 @@ class ServiceRouter {
   std::map<std::string, std::uint16_t> services_;  // guarded by mutex_: name -> port
   std::map<AllocationId, Routed> replicas_;        // guarded by mutex_
   std::map<std::string, std::uint64_t> requests_;  // guarded by mutex_: ended so far, by service
+  std::map<std::string, std::string> burning_;     // guarded by mutex_: what is said of it
   std::string trouble_;                            // guarded by mutex_
   std::jthread sampler_;
 };

@@ -197,6 +197,9 @@ api::PoolStatus view_status(const PoolState& state, const ViewContext& context) 
     out.isolation = std::string(name_of(state.spec.isolation));
   }
   for (const auto& [name, detail] : state.conditions) out.conditions.push_back({name, detail});
+  if (context.conditions) {
+    for (api::Condition& more : context.conditions()) out.conditions.push_back(std::move(more));
+  }
   return out;
 }
 

@@ -17,6 +17,8 @@ struct ViewContext {
   std::uint32_t pool_owner = 0;
   // What is shown has an age even while nothing happens; without it the state's own time counts.
   std::function<Time()> clock;
+  // What is wrong beside what the state says.
+  std::function<std::vector<api::Condition>()> conditions;
 };
 
 [[nodiscard]] api::PoolStatus view_status(const PoolState& state, const ViewContext& context);

@@ -226,6 +226,26 @@ TEST_F(Verbs, DescribeWhyAndGpus) {
   EXPECT_TRUE(has(used, "60%") && has(used, "useful")) << used;
 }
 
+TEST_F(Verbs, E2_LatencyOfAService) {
+  const Outcome shown = neap({"latency", "chat"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(has(shown.out, "objective: 99% of requests answered well, first byte within 500ms"))
+      << shown.out;
+  EXPECT_TRUE(has(shown.out, "burn, fast: 1h 20.0, 5min 31.0, alarm from 14.4  ALARM"))
+      << shown.out;
+  EXPECT_TRUE(has(shown.out, "burn, slow: 6h unknown, 30min unknown, alarm from 6.0\n"))
+      << shown.out;
+  EXPECT_TRUE(has(shown.out, "engines: 1 of 2 tell, 3 running, between tokens p50 21.0 ms"))
+      << shown.out;
+  EXPECT_TRUE(has(shown.out, "class high")) << shown.out;
+  EXPECT_TRUE(has(neap({"describe", "chat"}).out, "SLO burns")) << neap({"describe", "chat"}).out;
+  const auto json = Value::parse(neap({"latency", "chat", "--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->number_at("requests"), 1'200);
+  EXPECT_TRUE(json->at("engine").at("waiting").is_null());  // unknown, not zero
+  EXPECT_EQ(neap({"latency", "none"}).code, exit_code_of(ErrorCode::not_found));
+}
+
 TEST_F(Verbs, SubmitCancelAndScale) {
   const std::string file =
       write("job.yaml", "task: {name: new, command: [x], gpus: 1, workdir: sub}\n");
@@ -450,7 +470,7 @@ TEST(CommandLine, CompletionKnowsEveryVerb) {
     EXPECT_EQ(text.code, 0);
     for (const char* verb :
          {"init", "doctor", "serve", "submit", "run", "ps", "describe", "why", "logs", "cancel",
-          "scale", "pause", "resume", "gpus", "events", "version", "usage"}) {
+          "scale", "pause", "resume", "gpus", "events", "version", "usage", "load", "latency"}) {
       EXPECT_TRUE(has(text.out, verb)) << shell << " " << verb;
     }
   }

@@ -200,6 +200,13 @@ class Serve(unittest.TestCase):
                          "neap-llm")
         self.assertEqual(self.call("GET", "/health")[0], 200)
         self.assertGreater(self.metric("tokens_generated_total"), 14)
+        text = self.call("GET", "/metrics")[1].decode()
+        own = dict(line.split(" ") for line in text.splitlines() if line.startswith("vllm:"))
+        self.assertEqual(float(own["vllm:generation_tokens_total"]),
+                         self.metric("tokens_generated_total"))
+        gaps = float(own['vllm:inter_token_latency_seconds_bucket{le="+Inf"}'])
+        self.assertEqual(gaps, float(own["vllm:inter_token_latency_seconds_count"]))
+        self.assertGreater(gaps, 10)
 
     def test_bad_requests_name_the_field(self):
         for path, body, field in (

@@ -330,6 +330,27 @@ Result<TeamListing> FakeControl::list_teams() {
   return listing;
 }
 
+Result<LatencyReport> FakeControl::latency(std::uint64_t service) {
+  const std::lock_guard lock(mutex_);
+  LatencyReport report;
+  report.pool = pool();
+  report.subject = services_.at(service - 1).subject;
+  report.requests = 1'200;
+  report.slo_first_byte_us = 500'000;
+  report.objective_ppm = 990'000;
+  report.burns = {{"fast", 3'600'000'000, 300'000'000, 14'400, 20'000, 31'000, true},
+                  {"slow", 21'600'000'000, 1'800'000'000, 6'000, unknown, unknown, false}};
+  LatencyWindowRow window{
+      .length_us = 60'000'000, .requests = 100, .good = 90, .failed = 1, .shed = 9};
+  window.first_byte = {90, 12'000, 40'000, 80'000, 95'000};
+  report.series = {{"service", "", {window}}, {"class", "high", {window}}};
+  report.engine.replicas = 1;
+  report.engine.asked = 2;
+  report.engine.running = 3;
+  report.engine.inter_token_p50_us = 21'000;
+  return report;
+}
+
 Result<ForecastReport> FakeControl::forecast() {
   const std::lock_guard lock(mutex_);
   ForecastReport report;

@@ -46,6 +46,7 @@ class FakeControl final : public Control {
   Result<WhyReport> why(std::uint64_t id) override;
   Result<ForecastReport> forecast() override;
   Result<TeamListing> list_teams() override;
+  Result<LatencyReport> latency(std::uint64_t service) override;
   Result<LogChunk> read_log(std::uint64_t id, LogRange range) override;
   Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<UsageReport> usage() override;
