@@ -231,9 +231,9 @@ TEST_F(Verbs, E2_LatencyOfAService) {
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_TRUE(has(shown.out, "objective: 99% of requests answered well, first byte within 500ms"))
       << shown.out;
-  EXPECT_TRUE(has(shown.out, "burn, fast: 1h 20.0, 5min 31.0, alarm from 14.4  ALARM"))
+  EXPECT_TRUE(has(shown.out, "burn, fast: 1h00 20.0, 5min 31.0, alarm from 14.4  ALARM"))
       << shown.out;
-  EXPECT_TRUE(has(shown.out, "burn, slow: 6h unknown, 30min unknown, alarm from 6.0\n"))
+  EXPECT_TRUE(has(shown.out, "burn, slow: 6h00 unknown, 30min unknown, alarm from 6.0\n"))
       << shown.out;
   EXPECT_TRUE(has(shown.out, "engines: 1 of 2 tell, 3 running, between tokens p50 21.0 ms"))
       << shown.out;
