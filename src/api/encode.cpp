@@ -103,6 +103,29 @@ Json service_json(const ServiceRow& row) {
   return out;
 }
 
+Json switch_json(const SwitchRow& row) {
+  Json out;
+  out["service"] = row.service;
+  out["leave_us"] = row.leave_us;
+  out["leaves_seen"] = row.leaves_seen;
+  out["load_us"] = row.load_us;
+  out["loads_seen"] = row.loads_seen;
+  out["warm_up_us"] = row.warm_up_us;
+  out["warm_ups_seen"] = row.warm_ups_seen;
+  out["cost_us"] = row.cost_us;
+  out["useful_ppm"] = row.useful_ppm;
+  out["break_even_us"] = row.break_even_us;
+  out["dwell_us"] = known(row.dwell_us);
+  out["given_of_day"] = row.given_of_day;
+  out["allowed_of_day"] = known(row.allowed_of_day);
+  out["again_us"] = known(row.again_us);
+  out["given"] = row.given;
+  out["taken"] = row.taken;
+  out["device_time"] = row.device_time;
+  out["share_ppm"] = row.share_ppm;
+  return out;
+}
+
 Json device_json(const DeviceRow& row) {
   Json out;
   out["name"] = row.name;
@@ -245,6 +268,7 @@ std::string encode(const ServiceDetail& detail) {
     row["port"] = known(replica.port);
     return row;
   });
+  out["switches"] = switch_json(detail.switches);
   out["trail"] = trail_json(detail.trail);
   return dump(out);
 }
@@ -405,6 +429,7 @@ std::string encode(const UsageReport& report) {
   out["mean_wait_us"] = report.mean_wait_us;
   out["preemptions"] = report.preemptions;
   out["lost_work_us"] = report.lost_work_us;
+  out["switches"] = list(report.switches, switch_json);
   return dump(out);
 }
 

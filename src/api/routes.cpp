@@ -103,6 +103,7 @@ class Routes {
   Response pause(const Request& request) const;
   Response resume(const Request& request) const;
   Response preemptions(const Request& request) const;
+  Response usage(const Request& request) const;
   Response start_drill(const Request& request) const;
   Response stop_drill(const Request& request) const;
   Response drill(const Request& request) const;
@@ -238,6 +239,19 @@ Response Routes::list_services(const Request& request) const {
     });
   }
   return reply(listing);
+}
+
+// Everybody sees where device time went; what switches of a service took, those who see the
+// service.
+Response Routes::usage(const Request& request) const {
+  const Caller caller = caller_of(request);
+  Result<UsageReport> report = context_.control.usage();
+  if (report) {
+    std::erase_if(report->switches, [&](const SwitchRow& row) {
+      return !context_.authority.sees(caller, row.owner_uid);
+    });
+  }
+  return reply(report);
 }
 
 // Everybody sees how full a device is; whose task fills it, only those who may.
@@ -462,8 +476,7 @@ http::Router make_router(const RouteContext& context) {
     return reply(routes.control().review(*from));
   });
   router.add("POST", "/v1/stage", [routes](const Request& r) { return routes.change_stage(r); });
-  router.add("GET", "/v1/usage",
-             [routes](const Request&) { return reply(routes.control().usage()); });
+  router.add("GET", "/v1/usage", [routes](const Request& r) { return routes.usage(r); });
   router.add("GET", "/v1/preemptions",
              [routes](const Request& r) { return routes.preemptions(r); });
   router.add("GET", "/v1/drill", [routes](const Request& r) { return routes.drill(r); });

@@ -327,6 +327,9 @@ TEST_F(RoutesTest, G5_ListingsShowOnesOwn) {
   ASSERT_EQ(tasks.size(), 1u);
   EXPECT_EQ(tasks.at(0).at("name"), "theirs");
   EXPECT_EQ(Json::parse(ask(stranger, "GET", "/v1/services").body).at("services").size(), 1u);
+  const Json switches = Json::parse(ask(stranger, "GET", "/v1/usage").body).at("switches");
+  ASSERT_EQ(switches.size(), 1u);
+  EXPECT_EQ(switches.at(0).at("service"), "other");
   EXPECT_TRUE(Json::parse(ask(stranger, "GET", "/v1/profiles").body).at("profiles").empty());
   EXPECT_EQ(Json::parse(ask(0, "GET", "/v1/profiles").body).at("profiles").size(), 1u);
   const Json holders =

@@ -165,12 +165,32 @@ struct ServiceRow {
   std::int64_t utilisation_ppm = unknown;
 };
 
+// What it costs to give devices of a service away and to take them back, and how often that was.
+// Lengths are the p90 of the newest that were seen; beside each how many were seen in all.
+struct SwitchRow {
+  std::string service;
+  std::uint32_t owner_uid = 0;
+  std::int64_t leave_us = 0, load_us = 0, warm_up_us = 0;
+  std::int64_t leaves_seen = 0, loads_seen = 0, warm_ups_seen = 0;
+  std::int64_t cost_us = 0;               // of one replica, both ways
+  std::int64_t useful_ppm = 0;            // of the time that training held lent devices
+  std::int64_t break_even_us = 0;         // idle so long, giving away pays
+  std::int64_t dwell_us = unknown;        // idle so long, a replica goes; unknown: not by idle time
+  std::int64_t given_of_day = 0;          // replicas, in this hour and the 24 before it
+  std::int64_t allowed_of_day = unknown;  // unknown: no budget is set
+  std::int64_t again_us = unknown;        // when the budget has one left again, while it has none
+  std::int64_t given = 0, taken = 0;      // replicas since the journal began
+  std::string device_time;                // of those, a decimal string of milli-GPU·µs
+  std::int64_t share_ppm = 0;             // of what the pool provisioned
+};
+
 struct ServiceDetail {
   PoolStatus pool;
   ServiceRow row;
   std::vector<Attribute> declared;
   std::vector<ReplicaRow> replicas;
   std::vector<TrailEntry> trail;
+  SwitchRow switches;
 };
 
 struct StageRow {
@@ -296,6 +316,7 @@ struct UsageReport {
   std::int64_t mean_wait_us = 0;
   std::int64_t preemptions = 0;  // of the tasks remembered
   std::int64_t lost_work_us = 0;
+  std::vector<SwitchRow> switches;  // of services that were not removed
 };
 
 struct GateRow {  // a condition of the check before the next stage of adoption

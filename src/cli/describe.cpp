@@ -70,6 +70,42 @@ void print_task(Terminal& terminal, const Value& detail) {
   print_declared_and_trail(terminal, detail);
 }
 
+std::string seen_text(const Value& row, const char* length, const char* seen) {
+  const std::int64_t count = row.number_at(seen);
+  const std::string source =
+      count == 0 ? "expected" : "p90 of " + std::to_string(count) + " seen in all";
+  return tenths_text(row.number_at(length)) + " (" + source + ")";
+}
+
+std::string given_text(const Value& row) {
+  std::string text = std::to_string(row.number_at("given_of_day")) + " within a day";
+  const std::int64_t allowed = row.number_at("allowed_of_day", -1);
+  if (allowed >= 0) text += ", the budget pays for " + std::to_string(allowed);
+  const std::int64_t again = row.number_at("again_us", -1);
+  if (again >= 0) text += "; used up until " + moment_text(again) + ": devices are kept";
+  return text;
+}
+
+void print_switches(Terminal& terminal, const Value& row) {
+  if (row.is_null()) return;
+  terminal.line("\nswitches of devices:");
+  print_field(terminal, "  to leave", seen_text(row, "leave_us", "leaves_seen"));
+  print_field(terminal, "  to load", seen_text(row, "load_us", "loads_seen"));
+  print_field(terminal, "  to warm up", seen_text(row, "warm_up_us", "warm_ups_seen"));
+  print_field(terminal, "  both ways", tenths_text(row.number_at("cost_us")));
+  print_field(terminal, "  lent time that is useful", part_text(row.number_at("useful_ppm")));
+  print_field(terminal, "  pays once idle for", tenths_text(row.number_at("break_even_us")));
+  if (row.number_at("dwell_us", -1) >= 0) {
+    print_field(terminal, "  given away once idle for", tenths_text(row.number_at("dwell_us")));
+  }
+  print_field(terminal, "  given away", given_text(row));
+  print_field(terminal, "  device time so far",
+              length_text(device_time(row.text_at("device_time"))) + ", " +
+                  fine_part_text(row.number_at("share_ppm")) + " of the pool's; " +
+                  std::to_string(row.number_at("given")) + " given away, " +
+                  std::to_string(row.number_at("taken")) + " taken back");
+}
+
 void print_service(Terminal& terminal, const Value& detail) {
   print_pool(terminal, detail.at("pool"));
   const Value& service = detail.at("service");
@@ -85,6 +121,7 @@ void print_service(Terminal& terminal, const Value& detail) {
                   std::to_string(service.number_at("replicas_wanted")) + " wanted, " +
                   std::to_string(service.number_at("replicas_min")) + ".." +
                   std::to_string(service.number_at("replicas_max")));
+  print_switches(terminal, detail.at("switches"));
   if (!detail.list_at("replicas").empty()) terminal.line("");
   Table replicas({"REPLICA", "STATE", "HEALTH", "PORT", "NODE", "WHY"});
   for (const Value& replica : detail.list_at("replicas")) {

@@ -1,8 +1,10 @@
 #include "cli/format.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <system_error>
 
 namespace neap::cli {
 
@@ -41,6 +43,24 @@ std::string part_text(std::int64_t ppm) {
   const std::int64_t tenths = ppm / 1000 % 10;
   if (tenths != 0) text += "." + std::to_string(tenths);
   return text + "%";
+}
+
+std::string fine_part_text(std::int64_t ppm) {
+  const std::string thousandths = std::to_string(1000 + ppm / 10 % 1000);
+  return std::to_string(ppm / 10'000) + "." + thousandths.substr(1) + "%";
+}
+
+std::string tenths_text(std::int64_t us) {
+  const std::int64_t tenths = us / 100'000;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "s";
+}
+
+std::int64_t device_time(std::string_view amount) {
+  std::int64_t time = 0;
+  if (amount.size() <= 3) return 0;
+  amount.remove_suffix(3);
+  const auto [end, error] = std::from_chars(amount.data(), amount.data() + amount.size(), time);
+  return error == std::errc() ? time : INT64_MAX;
 }
 
 std::string moment_text(std::int64_t us) {

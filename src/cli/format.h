@@ -3,16 +3,21 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cli/terminal.h"
 #include "cli/value.h"
 
 namespace neap::cli {
 
-[[nodiscard]] std::string length_text(std::int64_t us);   // "350ms", "42s", "3min", "2h05", "4d"
-[[nodiscard]] std::string memory_text(std::int64_t mib);  // "16GiB", "512MiB"
-[[nodiscard]] std::string part_text(std::int64_t ppm);    // "62.5%"
-[[nodiscard]] std::string moment_text(std::int64_t us);   // local time
+[[nodiscard]] std::string length_text(std::int64_t us);      // "350ms", "42s", "3min", "2h05", "4d"
+[[nodiscard]] std::string memory_text(std::int64_t mib);     // "16GiB", "512MiB"
+[[nodiscard]] std::string part_text(std::int64_t ppm);       // "62.5%"
+[[nodiscard]] std::string fine_part_text(std::int64_t ppm);  // "0.135%"
+[[nodiscard]] std::string tenths_text(std::int64_t us);      // "152.4s"
+// µs of one whole device, from a decimal string of milli-GPU·µs that may pass 64 bits.
+[[nodiscard]] std::int64_t device_time(std::string_view amount);
+[[nodiscard]] std::string moment_text(std::int64_t us);  // local time
 // "2" whole devices, "2 x 60% 16GiB" parts of devices.
 [[nodiscard]] std::string request_text(const Value& task);
 // "2min .. 2h05" from now, of two moments of a forecast; a moment that it did not reach is "over 14

@@ -1,7 +1,4 @@
-#include <charconv>
 #include <cstdint>
-#include <string_view>
-#include <system_error>
 
 #include "cli/format.h"
 #include "cli/verbs.h"
@@ -10,18 +7,25 @@ namespace neap::cli {
 
 namespace {
 
-// µs of one whole device, from a decimal string of milli-GPU·µs that may pass 64 bits.
-std::int64_t device_time(std::string_view amount) {
-  std::int64_t time = 0;
-  if (amount.size() <= 3) return 0;
-  amount.remove_suffix(3);
-  const auto [end, error] = std::from_chars(amount.data(), amount.data() + amount.size(), time);
-  return error == std::errc() ? time : INT64_MAX;
-}
-
 std::int64_t parts_of(std::int64_t time, std::int64_t all) {
   return static_cast<std::int64_t>(static_cast<long double>(time) / static_cast<long double>(all) *
                                    1'000'000);
+}
+
+void print_switches(Terminal& terminal, const Value& report) {
+  Table table({"SWITCHES OF", "A DAY", "BUDGET", "ONE TAKES", "GPU TIME", "PART"});
+  for (const Value& row : report.list_at("switches")) {
+    const std::int64_t allowed = row.number_at("allowed_of_day", -1);
+    table.add({{row.text_at("service")},
+               {std::to_string(row.number_at("given_of_day"))},
+               {allowed >= 0 ? std::to_string(allowed) : "none"},
+               {tenths_text(row.number_at("cost_us"))},
+               {length_text(device_time(row.text_at("device_time")))},
+               {fine_part_text(row.number_at("share_ppm"))}});
+  }
+  if (table.empty()) return;
+  terminal.line("");
+  table.print(terminal);
 }
 
 }  // namespace
@@ -57,6 +61,7 @@ int usage(const Context& context, const Listing& options) {
   }
   table.add({{"in all"}, {length_text(all)}, {}});
   table.print(terminal);
+  print_switches(terminal, *report);
   return 0;
 }
 

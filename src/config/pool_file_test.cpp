@@ -168,6 +168,11 @@ TEST(PoolFile, G5_RefusesEachBadValueWithItsPlace) {
       {"pool: {}\ndevices: {nodes: [{name: a, count: 65}]}\n", "expected 1 to 64"},
       {"pool: {}\ndevices: {nodes: [{name: a, model: odd}]}\n", "memory: is missing"},
       {"pool: {}\nscale: {down_below: 80%}\n", "is not below scale.up_above"},
+      {"pool: {}\nscale: {dwell: soon}\n", "or `measured`"},
+      {"pool: {}\nscale: {dwell: 25h}\n", "expected 0s to 24h, or `measured`"},
+      {"pool: {}\nscale: {switch_budget: 101%}\n", "is over 100%"},
+      {"pool: {}\nscale: {switch_load: 30}\n", "scale.switch_load"},
+      {"pool: {}\nscale: {plan_days: monday}\n", "expected recent, kind or weekday"},
       {"pool: {}\nprefilter: {out_above: 120%}\n", "is over 100%"},
       {"pool: {}\nprefilter: {back_below: 90%}\n", "is above prefilter.out_above"},
       {"pool: {}\napi: {tcp: {listen: here}}\n", "is no address and port"},
@@ -184,6 +189,25 @@ TEST(PoolFile, G5_RefusesEachBadValueWithItsPlace) {
 }
 
 // A file cut anywhere is an error or a shorter valid file, never a crash.
+TEST(PoolFile, D5_TheDwellIsALengthOrMeasured) {
+  const ScaleSpec usual = accepted("pool: {}\n").spec.scale;
+  EXPECT_FALSE(usual.dwell_measured);
+  EXPECT_EQ(usual.dwell, minutes(30));
+  EXPECT_EQ(usual.switch_budget, Ppm(0));
+  EXPECT_EQ(usual.plan_days, PlanDays::recent);
+  EXPECT_EQ(accepted("pool: {}\nscale: {dwell: 4min}\n").spec.scale.dwell, minutes(4));
+  const ScaleSpec measured = accepted(R"(pool: {}
+scale: {mode: tidal, dwell: measured, switch_leave: 20s, switch_load: 3min, switch_budget: 0.3%,
+        plan_days: kind}
+)")
+                                 .spec.scale;
+  EXPECT_TRUE(measured.dwell_measured);
+  EXPECT_EQ(measured.switch_leave, seconds(20));
+  EXPECT_EQ(measured.switch_load, minutes(3));
+  EXPECT_EQ(measured.switch_budget, Ppm(3'000));
+  EXPECT_EQ(measured.plan_days, PlanDays::kind);
+}
+
 TEST(PoolFile, G5_TruncatedAnywhere) {
   for (std::size_t cut = 0; cut < field_example.size(); ++cut) {
     Problems problems("pool.yaml");

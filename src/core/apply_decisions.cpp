@@ -12,6 +12,7 @@
 #include "core/rules/scale.h"
 #include "core/rules/signals.h"
 #include "core/rules/starts.h"
+#include "core/rules/switching.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -158,6 +159,7 @@ class DecisionApplier {
     note_stop(state_.adoption, d.reason);
     if (d.reason == StopReason::scaled_down && task.service.valid()) {
       begin_windows(state_, state_.services[task.service.value]);
+      note_given(state_, task);
     }
     task.stop_reason = d.reason;
     task.kill_at = d.kill_at;

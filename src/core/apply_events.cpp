@@ -9,6 +9,7 @@
 #include "core/rules/profile.h"
 #include "core/rules/signals.h"
 #include "core/rules/starts.h"
+#include "core/rules/switching.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -199,6 +200,7 @@ class EventApplier {
   void operator()(const ReplicaHealthy& e) {
     TaskState& task = reporter(e.stamp);
     task.ready = true;
+    if (task.service.valid() && task.ready_at < task.placed_at) note_loaded(state_, task);
     if (task.ready_at < task.placed_at) task.ready_at = state_.now;
     if (task.service.valid()) {
       state_.services[task.service.value].failures = 0;
@@ -237,7 +239,10 @@ class EventApplier {
     end_loading(state_, task);
   }
 
-  void operator()(const RequestsServed&) {}
+  void operator()(const RequestsServed& e) {
+    TaskState* task = find_by_allocation(state_, e.allocation);
+    if (task != nullptr && task->service.valid()) note_answers(state_, *task, e);
+  }
 
   void operator()(const MemoryObserved& e) {
     observe_memory(state_, *find_by_allocation(state_, e.allocation), e.peak);
@@ -308,8 +313,10 @@ class EventApplier {
     }
     note_end(state_, task, ending_of(e, task));
     observe_end(state_, task);
+    note_lent_use(state_, task, e.signal == 0 && e.code == 0 ? Saved::all : Saved::captured);
     keep_progress(task, yielded);
     if (task.service.valid()) {
+      note_left(state_, task);
       end_replica(task, e);
     } else {
       end_training(task, e, yielded);
@@ -459,6 +466,7 @@ class EventApplier {
     task.exit_code = -1;
     task.exit_signal = 0;
     const StopReason reason = task.stop_reason;
+    note_lent_use(state_, task, Saved::captured);
     keep_progress(task, false);
     if (task.service.valid()) {
       end_allocation(state_, task, Phase::failed, detail);

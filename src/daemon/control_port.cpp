@@ -16,6 +16,7 @@
 #include "daemon/log.h"
 #include "daemon/recovery.h"
 #include "daemon/report_views.h"
+#include "daemon/switch_views.h"
 #include "daemon/team_view.h"
 #include "journal/reader.h"
 #include "journal/schema.h"
@@ -310,7 +311,7 @@ Result<api::LatencyReport> ControlPort::latency(std::uint64_t id) {
 
 Result<api::ServiceDetail> ControlPort::describe_service(std::uint64_t id) {
   return ask<api::ServiceDetail>([this, id](const PoolState& state,
-                                            const Books&) -> Result<api::ServiceDetail> {
+                                            const Books& books) -> Result<api::ServiceDetail> {
     const ServiceState* service = service_by_id(state, id);
     if (service == nullptr) return fail(ErrorCode::not_found, "there is no such service");
     api::ServiceDetail detail;
@@ -329,6 +330,8 @@ Result<api::ServiceDetail> ControlPort::describe_service(std::uint64_t id) {
       detail.replicas.push_back(
           {view_task(state, task), health, outside_.port_of(task.allocation)});
     }
+    const Time now = std::max(clock_(), state.now);
+    detail.switches = view_switches(state, books.ledger(), *service, now);
     return detail;
   });
 }

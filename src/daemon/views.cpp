@@ -14,6 +14,7 @@
 #include "daemon/narrate.h"
 #include "daemon/pipeline_views.h"
 #include "daemon/report_views.h"
+#include "daemon/switch_views.h"
 
 #ifndef NEAP_VERSION
 #define NEAP_VERSION "0.1.0"
@@ -392,6 +393,7 @@ api::UsageReport view_usage(const PoolState& state, const Books& books, Time now
   const ledger::Waits waits = books.ledger().waits(now);
   out.tasks = waits.tasks;
   out.mean_wait_us = waits.mean_us();
+  out.switches = view_switches(state, books.ledger(), now);
   state.tasks.for_each([&](const TaskState& task) {
     out.preemptions += task.preemptions;
     out.lost_work_us += task.lost.value;

@@ -3,11 +3,6 @@
 namespace neap::ledger {
 namespace {
 
-std::int64_t ppm_of(Amount part, Amount whole) {
-  if (whole <= Amount()) return 0;
-  return static_cast<std::int64_t>(part.value() * 1'000'000 / whole.value());
-}
-
 constexpr std::array<std::string_view, category_count> names = {
     "useful_training",
     "useful_inference",
@@ -27,6 +22,11 @@ constexpr std::array<std::string_view, category_count> names = {
 };
 
 }  // namespace
+
+std::int64_t ppm_of(Amount part, Amount all) {
+  if (all <= Amount()) return 0;
+  return static_cast<std::int64_t>(part.value() * 1'000'000 / all.value());
+}
 
 std::string_view name_of(Category category) { return names[static_cast<std::size_t>(category)]; }
 

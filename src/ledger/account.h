@@ -35,6 +35,9 @@ inline constexpr std::size_t settled_count = category_count - 1;  // all but pen
 
 [[nodiscard]] std::string_view name_of(Category category);
 
+// Rounded down; 0 where there is nothing to be a part of.
+[[nodiscard]] std::int64_t ppm_of(Amount part, Amount all);
+
 // The time held by a task, a team, a service or all of them. Grows lazily: `advance` before
 // anything is read or changed.
 struct Account {

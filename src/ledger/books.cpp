@@ -142,6 +142,7 @@ void Books::place(const TaskPlaced& placed) {
     });
   }
   change_rates(*task, allocation, +1);
+  if (task->for_demand) ++s_.services[task->service.value].switches.taken;
 }
 
 AllocationBook* Books::find_allocation(AllocationId id) {
@@ -204,7 +205,27 @@ void Books::book(const AllocationBook& allocation, const Settled& settled, Time 
   }
   // Each µs is settled exactly once: this is what makes the ledger's sum exact.
   NEAP_CHECK(sum == (allocation.meter.mark - before).value && allocation.meter.mark <= s_.now);
+  if (service != nullptr) book_switch(task, allocation, settled);
   if (task.charged_to.valid()) charge(task, allocation, settled);
+}
+
+void Books::note_asked(const TaskBook& task, const AllocationBook& allocation, StopReason reason) {
+  if (!task.service.valid() || reason != StopReason::scaled_down) return;
+  if (allocation.reason != StopReason::scaled_down) {
+    ++s_.services[task.service.value].switches.given;
+  }
+}
+
+// What a load for a higher demand and a departure for a lower one cost. No time of its own: the
+// account has it as restore and drain.
+void Books::book_switch(const TaskBook& task, const AllocationBook& allocation,
+                        const Settled& settled) {
+  std::int64_t us = 0;
+  if (task.for_demand) us += settled.us[static_cast<std::size_t>(Category::restore)];
+  if (allocation.reason == StopReason::scaled_down) {
+    us += settled.us[static_cast<std::size_t>(Category::drain)];
+  }
+  s_.services[task.service.value].switches.time += Amount::product(allocation.milli, us);
 }
 
 void Books::charge(TaskBook& task, const AllocationBook& allocation, const Settled& settled) {

@@ -36,6 +36,8 @@ class Books {
   void place(const TaskPlaced& placed);
   [[nodiscard]] AllocationBook* find_allocation(AllocationId id);
   // Whether another task was on any of its devices since the last call.
+  // Before its reason becomes this one.
+  void note_asked(const TaskBook& task, const AllocationBook& allocation, StopReason reason);
   [[nodiscard]] Company company_since_last_call(AllocationBook& allocation);
   void release(AllocationBook& allocation);
 
@@ -51,6 +53,7 @@ class Books {
  private:
   void count_idle(const DeviceBook& device, std::int64_t sign);
   void book(const AllocationBook& allocation, const Settled& settled, Time before);
+  void book_switch(const TaskBook& task, const AllocationBook& allocation, const Settled& settled);
   void charge(TaskBook& task, const AllocationBook& allocation, const Settled& settled);
   void change_rates(TaskBook& task, const AllocationBook& allocation, std::int64_t sign);
   [[nodiscard]] Account* service_account(ServiceId id);

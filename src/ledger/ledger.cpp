@@ -82,7 +82,7 @@ class EventBooker {
     if (task.account.held_rate == 0) books_.close_task(task);
   }
 
-  void operator()(const ServiceSubmitted& e) { s_.services.push_back({e.spec.team, {}}); }
+  void operator()(const ServiceSubmitted& e) { s_.services.push_back({e.spec.team, {}, {}}); }
 
   void operator()(const TaskStarted& e) {
     with(e.stamp.source, [&](AllocationBook& allocation, TaskBook& task) {
@@ -226,7 +226,7 @@ class DecisionBooker {
     if (d.task.valid()) {
       if (TaskBook* task = books_.find_task(d.task)) books_.start_waiting(*task);
     } else if (d.service.value == s_.services.size()) {
-      s_.services.push_back({d.team, {}});
+      s_.services.push_back({d.team, {}, {}});
     }
   }
 
@@ -238,6 +238,7 @@ class DecisionBooker {
   void operator()(const ReplicaAdded& d) {
     TaskBook& task = books_.add_task({}, s_.services[d.service.value].team, d.service);
     NEAP_CHECK(task.id == d.task);
+    task.for_demand = d.cause == ReplicaCause::demand;
   }
 
   void operator()(const ReplicaDropped& d) {
@@ -297,8 +298,9 @@ class DecisionBooker {
     AllocationBook* allocation = books_.find_allocation(id);
     if (allocation == nullptr) return;
     if (!allocation->meter.asked) allocation->meter.asked = s_.now;
-    allocation->reason = reason;
     TaskBook& task = *books_.find_task(allocation->task);
+    books_.note_asked(task, *allocation, reason);
+    allocation->reason = reason;
     if (reason != StopReason::preempted && reason != StopReason::guard_restored &&
         reason != StopReason::moved && reason != StopReason::adoption &&
         reason != StopReason::resized) {
@@ -382,6 +384,21 @@ std::optional<Totals> Ledger::team(const std::string& name, Time now) const {
 std::optional<Totals> Ledger::service(ServiceId id, Time now) const {
   if (id.value >= state_.services.size()) return std::nullopt;
   return totals_of(state_.services[id.value].account, now);
+}
+
+std::optional<Switches> Ledger::switches(ServiceId id) const {
+  if (id.value >= state_.services.size()) return std::nullopt;
+  return state_.services[id.value].switches;
+}
+
+Switches Ledger::switches() const {
+  Switches all;
+  for (const ServiceBook& service : state_.services) {
+    all.given += service.switches.given;
+    all.taken += service.switches.taken;
+    all.time += service.switches.time;
+  }
+  return all;
 }
 
 std::vector<std::string> Ledger::teams() const {

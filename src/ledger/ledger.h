@@ -49,6 +49,9 @@ class Ledger {
   [[nodiscard]] std::optional<Totals> task(TaskId id, Time now) const;
   [[nodiscard]] std::optional<Totals> team(const std::string& name, Time now) const;
   [[nodiscard]] std::optional<Totals> service(ServiceId id, Time now) const;
+  // What its switches took, as far as it is settled; and of all services.
+  [[nodiscard]] std::optional<Switches> switches(ServiceId id) const;
+  [[nodiscard]] Switches switches() const;
   [[nodiscard]] std::vector<std::string> teams() const;  // sorted
   [[nodiscard]] Waits waits(Time now) const;
   [[nodiscard]] Time now() const { return state_.now; }

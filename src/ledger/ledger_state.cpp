@@ -9,7 +9,7 @@ namespace neap::ledger {
 namespace {
 
 // Raised with any change of the lists below.
-constexpr std::uint32_t ledger_version = 1;
+constexpr std::uint32_t ledger_version = 2;
 
 }  // namespace
 
@@ -34,12 +34,14 @@ NEAP_FIELDS_END
 NEAP_FIELDS(NodeBook, name, first, count, use)
 NEAP_FIELDS(DeviceBook, node, price_milli, healthy, excluded, guard, used_milli, tenants)
 NEAP_FIELDS(TeamBook, name, account)
-NEAP_FIELDS(ServiceBook, team, account)
+NEAP_FIELDS(Switches, given, taken, time)
+NEAP_FIELDS(ServiceBook, team, account, switches)
 NEAP_FIELDS(StepSums, steps, busy_us)
 NEAP_FIELDS(Progress, durable, alone, all)
 NEAP_FIELDS_BEGIN(TaskBook)
 NEAP_ROW(id, name, team, service, sdk, watch, signals, progress)
 NEAP_ROW(account, cancelled, closed, charged_to, asked_in, waiting, waiting_since)
+NEAP_ROW(for_demand)
 NEAP_FIELDS_END
 NEAP_FIELDS(Meter, mark, stage, open, last_step, begun, asked)
 NEAP_FIELDS(AllocationBook, id, task, milli, bill_rate, slots, meter, shared, reason)

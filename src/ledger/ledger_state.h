@@ -51,9 +51,18 @@ struct TeamBook {
   Account account;
 };
 
+// Replicas that left for a lower demand or with their service, and that came for a higher demand.
+// `time` is their part of what the service's account has as drain and restore, in milli-GPU·µs.
+struct Switches {
+  std::int64_t given = 0, taken = 0;
+  Amount time;
+  bool operator==(const Switches&) const = default;
+};
+
 struct ServiceBook {
   std::string team;
   Account account;
+  Switches switches;
 };
 
 struct TaskBook {
@@ -65,7 +74,8 @@ struct TaskBook {
   Progress progress;
   Account account;
   bool cancelled = false;
-  bool closed = false;  // will never be placed again
+  bool closed = false;      // will never be placed again
+  bool for_demand = false;  // a replica that more was asked for
 
   // Overhead of a preemption goes to this team, from the request to yield until work goes on in
   // an allocation after `asked_in`.

@@ -298,7 +298,8 @@ Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
 
 Result<ServiceDetail> FakeControl::describe_service(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  return ServiceDetail{pool(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {}};
+  return ServiceDetail{pool(), services_.at(id - 1), {}, {{tasks_[0].row, "ready", 18'000}}, {},
+                       {}};
 }
 
 Result<WhyReport> FakeControl::why(std::uint64_t id) {
@@ -424,6 +425,13 @@ Result<UsageReport> FakeControl::usage() {
   report.effective_utilisation_ppm = 600'000;
   report.tasks = 3;
   report.mean_wait_us = 1'500'000;
+  for (const ServiceRow& service : services_) {
+    SwitchRow row;
+    row.service = service.subject.name;
+    row.owner_uid = service.subject.owner_uid;
+    row.device_time = "10";
+    report.switches.push_back(row);
+  }
   return report;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/lane.h"
+#include "core/rules/switching.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -161,6 +162,11 @@ std::map<std::string, std::string> pool_conditions(const PoolState& state) {
   }
   if (!rolled_back.empty()) conditions["service_rolled_back"] = rolled_back;
   note_lane(state, conditions);
+  if (const std::string kept = kept_by_budget(state, state.now); !kept.empty()) {
+    conditions["switch_budget"] = "the budget of switches is used up: " + kept +
+                                  " keeps devices that it does not need; `neap describe SERVICE` "
+                                  "shows until when";
+  }
   if (usable < state.spec.total_gpus) {
     conditions["devices_missing"] = "the pool file says " + std::to_string(state.spec.total_gpus) +
                                     " devices, usable are " + std::to_string(usable);

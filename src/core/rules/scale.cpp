@@ -6,6 +6,7 @@
 
 #include "core/rules/drill.h"
 #include "core/rules/signals.h"
+#include "core/rules/switching.h"
 #include "core/rules/tide.h"
 
 namespace neap {
@@ -75,6 +76,31 @@ std::int32_t staying_replicas(const PoolState& state, const ServiceState& servic
                     [&](TaskId id) { return !leaves(state.tasks.at(id)); }));
 }
 
+namespace {
+
+struct Surplus {
+  std::int32_t replicas = 0;
+  const char* why = "";
+};
+
+// No more than the budget of switches has left: who holds devices stays then. Who still waits for
+// some gives nothing up.
+ScaleStep given_away(const PoolState& state, const ServiceState& service,
+                     const std::vector<const TaskState*>& staying, const Surplus& surplus,
+                     Time now) {
+  if (surplus.replicas <= 0) return {};
+  ScaleStep step{0, first_to_leave(state, staying, static_cast<std::size_t>(surplus.replicas)),
+                 surplus.why};
+  auto left = switches_left(state, service, now);
+  if (!left) return step;
+  std::erase_if(step.remove, [&](TaskId id) {
+    return holds_devices(state.tasks.at(id).phase) && (*left)-- <= 0;
+  });
+  return step;
+}
+
+}  // namespace
+
 ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now) {
   std::vector<const TaskState*> staying;
   bool all_ready = true;
@@ -108,19 +134,21 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
   if (scale.mode == ScaleMode::tidal) {
     const auto target = tidal_target(state, service, now);
     if (target && *target > live) return {*target - live, {}, "the demand or its hour needs more"};
-    if (target && held_for(service.below_since, scale.dwell)) {
-      const std::int32_t surplus = live - std::max({*target, lowest, service.needed_while_low});
-      if (surplus <= 0) return {};
-      return {0, first_to_leave(state, staying, static_cast<std::size_t>(surplus)),
-              "fewer were enough for long"};
-    }
-    return {};
+    if (!target) return {};
+    const bool idled = held_for(service.below_since, dwell_of(state, service));
+    const std::int32_t idle =
+        idled ? live - std::max({*target, lowest, service.needed_while_low}) : 0;
+    if (idle > 0)
+      return given_away(state, service, staying, {idle, "fewer were enough for long"}, now);
+    if (!service.hour_needs) return {};
+    const std::int32_t unusual = live - std::max({*target, lowest, *service.hour_needs});
+    return given_away(state, service, staying, {unusual, "this hour seldom needs more"}, now);
   }
   if (held_for(service.above_since, scale.up_for) && live < most && all_ready) {
     return {1, {}, "above the upper threshold for its time"};
   }
   if (held_for(service.below_since, scale.down_for) && live > lowest) {
-    return {0, first_to_leave(state, staying, 1), "below the lower threshold for its time"};
+    return given_away(state, service, staying, {1, "below the lower threshold for its time"}, now);
   }
   return {};
 }

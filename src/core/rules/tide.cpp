@@ -4,19 +4,23 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/scale.h"
+#include "core/rules/switching.h"
 
 namespace neap {
 
 namespace {
 
 constexpr std::int64_t days_planned_from = 7;
+constexpr std::int64_t weeks_planned_from = 4;
+constexpr std::size_t days_of_a_kind = 3;
+constexpr std::size_t days_for_the_usual = 5;
 
 std::int64_t hour_of(Time at) { return at.us / hours(1).value; }
 
 // Hours that have passed unseen are not known.
-void open_hour(DayCurve& curve, std::int64_t hour) {
+void open_hour(DayCurve& curve, std::int64_t hour, std::size_t kept) {
   const bool is_new = curve.closed.empty() && !curve.open;
-  if (is_new || hour - curve.hour > static_cast<std::int64_t>(hours_kept)) {
+  if (is_new || hour - curve.hour > static_cast<std::int64_t>(kept)) {
     curve = DayCurve{.hour = hour};
     return;
   }
@@ -24,8 +28,8 @@ void open_hour(DayCurve& curve, std::int64_t hour) {
     curve.closed.push_back(curve.open);
     curve.open.reset();
   }
-  if (curve.closed.size() > hours_kept) {
-    const std::size_t surplus = curve.closed.size() - hours_kept;
+  if (curve.closed.size() > kept) {
+    const std::size_t surplus = curve.closed.size() - kept;
     curve.closed.erase(curve.closed.begin(),
                        curve.closed.begin() + static_cast<std::ptrdiff_t>(surplus));
   }
@@ -94,14 +98,64 @@ bool is_short(const PoolState& state, const ServiceState& service, Time now) {
   return replicas_for(service, *service.in_use) > ready;
 }
 
-std::int64_t planned_replicas(const DayCurve& curve, Time at) {
-  std::vector<std::int64_t> known;
-  for (std::int64_t day = 1; day <= days_planned_from; ++day) {
-    const std::int64_t back = curve.hour - (hour_of(at) - 24 * day);
-    if (back < 1 || back > static_cast<std::int64_t>(curve.closed.size())) continue;
+namespace {
+
+// What the hours needed at most, so many days before; nothing where one of them is not known.
+std::optional<std::int64_t> need_of(const DayCurve& curve, std::int64_t first, std::int64_t last,
+                                    std::int64_t days_before) {
+  std::int64_t need = 0;
+  for (std::int64_t hour = first; hour <= last; ++hour) {
+    const std::int64_t back = curve.hour - (hour - 24 * days_before);
+    if (back < 1 || back > static_cast<std::int64_t>(curve.closed.size())) return std::nullopt;
     const auto& peak = curve.closed[curve.closed.size() - static_cast<std::size_t>(back)];
-    if (peak) known.push_back(*peak);
+    if (!peak) return std::nullopt;
+    need = std::max(need, *peak);
   }
+  return need;
+}
+
+// The epoch began on a Thursday.
+bool is_weekend(std::int64_t hour) {
+  const std::int64_t since_monday = (hour / 24 + 3) % 7;
+  return since_monday >= 5;
+}
+
+// What the same hours needed on the days that the plan is made from, the newest first.
+std::vector<std::int64_t> needs_of(const DayCurve& curve, std::int64_t first, std::int64_t last,
+                                   PlanDays days) {
+  std::vector<std::int64_t> known;
+  const auto add = [&](std::int64_t days_before) {
+    if (const auto need = need_of(curve, first, last, days_before)) known.push_back(*need);
+  };
+  if (days == PlanDays::weekday) {
+    for (std::int64_t week = 1; week <= weeks_planned_from; ++week) add(7 * week);
+    if (known.size() == static_cast<std::size_t>(weeks_planned_from)) return known;
+    return needs_of(curve, first, last, PlanDays::kind);
+  }
+  if (days == PlanDays::kind) {
+    for (std::int64_t day = 1; day <= 7 * weeks_planned_from; ++day) {
+      if (known.size() == static_cast<std::size_t>(days_planned_from)) break;
+      if (is_weekend(first) == is_weekend(first - 24 * day)) add(day);
+    }
+    if (known.size() >= days_of_a_kind) return known;
+    known.clear();
+  }
+  for (std::int64_t day = 1; day <= days_planned_from; ++day) add(day);
+  return known;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> usual_need(const DayCurve& curve, Time from, Time until,
+                                       PlanDays days) {
+  std::vector<std::int64_t> known = needs_of(curve, hour_of(from), hour_of(until), days);
+  if (known.size() < days_for_the_usual) return std::nullopt;
+  std::sort(known.begin(), known.end());
+  return known[(known.size() * 4 + 4) / 5 - 1];
+}
+
+std::int64_t planned_replicas(const DayCurve& curve, Time at, PlanDays days) {
+  std::vector<std::int64_t> known = needs_of(curve, hour_of(at), hour_of(at), days);
   if (known.empty()) return 0;
   const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
   std::nth_element(known.begin(), middle, known.end());
@@ -154,8 +208,8 @@ std::optional<std::int32_t> tidal_target(const PoolState& state, const ServiceSt
   const std::int64_t with_headroom =
       (*service.in_use * (all_ppm + scale.headroom).value + all_ppm.value - 1) / all_ppm.value;
   const std::int64_t planned =
-      std::max(planned_replicas(service.curve, now),
-               planned_replicas(service.curve, now + state.spec.tide.lead));
+      std::max(planned_replicas(service.curve, now, scale.plan_days),
+               planned_replicas(service.curve, now + state.spec.tide.lead, scale.plan_days));
   const std::int64_t wanted =
       std::max(replicas_for(service, with_headroom + expected_rise(service, scale.trend)),
                (planned * scale.plan.value + all_ppm.value - 1) / all_ppm.value);
@@ -181,6 +235,27 @@ std::optional<std::int64_t> hours_learned(const PoolState& state) {
 
 // ---- for apply -------------------------------------------------------------------------------
 
+namespace {
+
+// At the first sample of an hour it is seen what the time in which a switch pays usually needs
+// (POLICIES 3): 1.25 times the break-even time.
+void note_hour(const PoolState& state, ServiceState& service) {
+  const ScaleSpec& scale = scale_of(state, service);
+  const std::int64_t hour = hour_of(state.now);
+  const bool is_first = service.curve.hour != hour;
+  open_hour(service.curve, hour,
+            scale.plan_days == PlanDays::recent ? hours_kept : hours_kept_of_weeks);
+  service.hour_needs.reset();
+  if (!is_first || !scale.dwell_measured) return;
+  const Time until = state.now + break_even(state, service) * 5 / 4;
+  const auto usual = usual_need(service.curve, state.now, until, scale.plan_days);
+  if (!usual) return;
+  service.hour_needs = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(*usual, service.spec.min_replicas, service.spec.max_replicas));
+}
+
+}  // namespace
+
 void note_tide(const PoolState& state, ServiceState& service, std::int64_t in_use) {
   const std::int64_t replicas = replicas_for(service, in_use);
   const Request& request = service.spec.request;
@@ -190,10 +265,11 @@ void note_tide(const PoolState& state, ServiceState& service, std::int64_t in_us
     service.slot_peak =
         std::max(service.slot_peak.value_or(0), std::min(devices, lead_time::most_devices));
   }
-  if (scale_of(state, service).mode != ScaleMode::tidal) return;
-  open_hour(service.curve, hour_of(state.now));
+  const ScaleSpec& scale = scale_of(state, service);
+  if (scale.mode != ScaleMode::tidal) return;
+  note_hour(state, service);
   service.curve.open = std::max(service.curve.open.value_or(0), replicas);
-  note_sample(service, {state.now, in_use}, scale_of(state, service).trend);
+  note_sample(service, {state.now, in_use}, scale.trend);
   const auto target = tidal_target(state, service, state.now);
   if (!target) return;
   const std::int32_t staying = staying_replicas(state, service);

@@ -20,8 +20,15 @@ namespace neap {
 // Its replicas that serve are fewer than the demand of now needs: devices are needed at once.
 [[nodiscard]] bool is_short(const PoolState& state, const ServiceState& service, Time now);
 
-// What the hour of `at` needed on the seven days before it: the upper median; 0 when none is known.
-[[nodiscard]] std::int64_t planned_replicas(const DayCurve& curve, Time at);
+// What the hour of `at` needed on other days: the upper median; 0 when none is known. Which days:
+// PlanDays; the kind and the day of the week are those in UTC. Where less than three days of the
+// kind are known, or less than four of the weekday, the next coarser choice.
+[[nodiscard]] std::int64_t planned_replicas(const DayCurve& curve, Time at,
+                                            PlanDays days = PlanDays::recent);
+// So many replicas that four days in five, of those that the plan is made from, needed no more from
+// `from` to `until`; nothing where less than five are known.
+[[nodiscard]] std::optional<std::int64_t> usual_need(const DayCurve& curve, Time from, Time until,
+                                                     PlanDays days);
 // What the load is expected to rise by in the next `trend`: as much as it rose in the last one; 0
 // where it fell or less than two samples are known. In requests at once, as in_use.
 [[nodiscard]] std::int64_t expected_rise(const ServiceState& service, Micros trend);

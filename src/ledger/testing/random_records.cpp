@@ -40,6 +40,8 @@ class RandomPool {
     service.name = "chat";
     service.team = "serving";
     put(Event{ServiceSubmitted{service}});
+    service.name = "search";
+    put(Event{ServiceSubmitted{service}});
     while (static_cast<int>(journal_.size()) < records) {
       if (below(10) != 0)
         now_ = now_ + Micros(below(4) == 0 ? below(100'000'000) : below(1'000'000));
@@ -98,8 +100,9 @@ class RandomPool {
     Task task;
     task.id = TaskId(static_cast<std::uint32_t>(tasks_.size()));
     if (below(3) == 0) {
-      task.service = ServiceId(0);
-      put(Decision{ReplicaAdded{task.service, task.id, "load"}});
+      task.service = ServiceId(task.id.value % 2);
+      const auto cause = static_cast<ReplicaCause>(task.id.value / 2 % 3);
+      put(Decision{ReplicaAdded{task.service, task.id, "load", cause}});
     } else {
       TaskSpec spec;
       spec.name = task.name = "task" + std::to_string(tasks_.size());

@@ -1,0 +1,72 @@
+#include "core/testing/tides.h"
+
+#include <variant>
+
+namespace neap::testing {
+
+void Tides::run(Micros time) {
+  for (Micros passed(0); passed < time; passed = passed + tide_tick) tick();
+}
+
+void Tides::tick() {
+  script_.pass(tide_tick);
+  for (const auto& [service, in_use] : use) {
+    (void)script_.event(ServiceMeasured{service, in_use});
+    note(service);
+    const auto id = find_live_service(script_.state, service);
+    if (!id) continue;
+    const auto replicas = script_.state.service(*id).replicas;
+    for (const TaskId replica : replicas) serve(script_.state.tasks.at(replica), service);
+  }
+}
+
+void Tides::note(const std::string& service) {
+  for (const Decision& decision : script_.last.decisions) {
+    const auto* asked = std::get_if<StopAsked>(&decision);
+    if (asked == nullptr || asked->reason != StopReason::scaled_down) continue;
+    const auto found = served_.find(asked->task);
+    if (found != served_.end()) found->second.asked = script_.now;
+    given_[service].push_back(script_.now);
+  }
+}
+
+void Tides::serve(const TaskState& task, const std::string& service) {
+  if (!holds_devices(task.phase)) return;
+  const std::string name = task.spec.name;
+  const Pace took = pace[service];
+  if (!served_.contains(task.id)) {
+    const DeviceState& device = script_.state.device(task.slots.front().device);
+    stays_.push_back({service, task.version, script_.state.models[device.model.value].name,
+                      std::nullopt, std::nullopt, std::nullopt});
+    served_[task.id] = {stays_.size() - 1, task.placed_at, Time(0), std::nullopt, false};
+    script_.started(name);
+  }
+  Served& served = served_.at(task.id);
+  Stay& stay = stays_[served.stay];
+  if (task.phase == Phase::stopping) {
+    if (served.asked && script_.now - *served.asked < took.leave) return;
+    if (served.asked && served.ready != Time(0)) stay.left = script_.now - *served.asked;
+    served_.erase(task.id);
+    script_.exited(name, 0);
+    return;
+  }
+  if (served.ready == Time(0)) {
+    if (script_.now - served.placed < took.load) return;
+    stay.loaded = script_.now - served.placed;
+    served.ready = script_.now;
+    script_.healthy(name);
+    return;
+  }
+  answer(task, served, took);
+}
+
+void Tides::answer(const TaskState& task, Served& served, const Pace& took) {
+  const bool late = script_.now - served.ready < took.warm_up;
+  (void)script_.event(RequestsServed{task.allocation, 10, late ? 4 : 10, seconds(5)});
+  if (late || served.warm) return;
+  served.warm = true;
+  const bool was_late = script_.now - served.ready > tide_tick;
+  stays_[served.stay].warmed = was_late ? script_.now - served.ready : Micros(0);
+}
+
+}  // namespace neap::testing
