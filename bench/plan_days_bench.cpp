@@ -27,19 +27,26 @@ namespace {
 constexpr std::int64_t day_slots = simulate::year_slots_per_day;
 constexpr std::int64_t hour_slots = day_slots / 24;
 constexpr std::int64_t peak = 200;  // replicas at the highest slot
-constexpr std::int64_t headroom_percent = 11, plan_percent = 70;
+constexpr std::int64_t headroom_percent = 11;
 constexpr std::array<std::pair<const char*, PlanDays>, 3> choices = {
     {{"recent", PlanDays::recent}, {"kind", PlanDays::kind}, {"weekday", PlanDays::weekday}}};
 
 using Demand = std::vector<std::optional<std::int64_t>>;
+
+// Of the demand of other days, so much is held: as by default, and as in the lending bench.
+constexpr std::array<std::int64_t, 2> plan_percents = {100, 70};
 
 struct Held {
   std::int64_t slots = 0, needed = 0, held = 0, short_slots = 0;
 };
 
 // The traffic begins `later` days after the first of the epoch: on another day of the week.
-void replay(const Demand& demand, PlanDays days, std::int64_t later, std::int64_t from,
-            Held& into) {
+struct Rule {
+  PlanDays days{};
+  std::int64_t plan_percent = 100;
+};
+
+void replay(const Demand& demand, Rule rule, std::int64_t later, std::int64_t from, Held& into) {
   DayCurve curve;
   curve.hour = 24 * later;
   const auto slots = static_cast<std::int64_t>(demand.size());
@@ -57,10 +64,10 @@ void replay(const Demand& demand, PlanDays days, std::int64_t later, std::int64_
     const auto& last = demand[static_cast<std::size_t>(std::max<std::int64_t>(0, s - 1))];
     if (s >= from && known && last) {
       const Time now(hour * hours(1).value);
-      const std::int64_t planned = std::max(planned_replicas(curve, now, days),
-                                            planned_replicas(curve, now + minutes(10), days));
+      const std::int64_t planned = std::max(planned_replicas(curve, now, rule.days),
+                                            planned_replicas(curve, now + minutes(10), rule.days));
       const std::int64_t held = std::max((*last * (100 + headroom_percent) + 99) / 100,
-                                         (planned * plan_percent + 99) / 100);
+                                         (planned * rule.plan_percent + 99) / 100);
       ++into.slots;
       into.needed += *known;
       into.held += held;
@@ -84,11 +91,14 @@ Demand in_replicas(const std::vector<std::optional<std::int64_t>>& rates) {
   return out;
 }
 
-void print(const char* traffic, const char* days, const Held& held) {
-  std::printf("%s, %s: held %.3f per replica needed, short in %.2f %% of %lld slots\n", traffic,
-              days, static_cast<double>(held.held) / static_cast<double>(held.needed),
-              100.0 * static_cast<double>(held.short_slots) / static_cast<double>(held.slots),
-              static_cast<long long>(held.slots));
+void print(const std::string& traffic, std::int64_t plan_percent, const char* days,
+           const Held& held) {
+  std::printf(
+      "%s, plan %lld %%, %s: held %.3f per replica needed, short in %.2f %% of %lld slots\n",
+      traffic.c_str(), static_cast<long long>(plan_percent), days,
+      static_cast<double>(held.held) / static_cast<double>(held.needed),
+      100.0 * static_cast<double>(held.short_slots) / static_cast<double>(held.slots),
+      static_cast<long long>(held.slots));
 }
 
 int recorded(const char* path) {
@@ -105,30 +115,40 @@ int recorded(const char* path) {
   std::vector<std::optional<std::int64_t>> rates;
   for (const trace::RateWindow& window : *windows) rates.emplace_back(window.micro_per_second);
   const Demand demand = in_replicas(rates);
-  for (const auto& [name, days] : choices) {
-    Held all;
-    for (std::int64_t later = 0; later < 7; ++later) {
-      replay(demand, days, later, 7 * day_slots, all);
+  for (const std::int64_t percent : plan_percents) {
+    for (const auto& [name, days] : choices) {
+      Held all;
+      for (std::int64_t later = 0; later < 7; ++later) {
+        replay(demand, {days, percent}, later, 7 * day_slots, all);
+      }
+      print("recorded", percent, name, all);
     }
-    print("recorded", name, all);
   }
   return 0;
 }
 
-void generated(const char* label, std::int64_t weekend_percent) {
+std::vector<Demand> drawn(std::int64_t weekend_percent) {
   constexpr std::int64_t days = 84;
-  for (const auto& [name, choice] : choices) {
-    Held all;
-    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-      std::vector<simulate::Change> changes;
-      for (std::int64_t day = 0; day < days; ++day) {
-        if ((day + 3) % 7 < 5) continue;  // day 0 of the epoch was a Thursday
-        changes.push_back({day * day_slots, (day + 1) * day_slots - 1, weekend_percent});
-      }
-      replay(in_replicas(simulate::draw_year({seed, days, 18}, changes)), choice, 0, 28 * day_slots,
-             all);
+  std::vector<simulate::Change> changes;
+  for (std::int64_t day = 0; day < days; ++day) {
+    if ((day + 3) % 7 < 5) continue;  // day 0 of the epoch was a Thursday
+    changes.push_back({day * day_slots, (day + 1) * day_slots - 1, weekend_percent});
+  }
+  std::vector<Demand> out;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    out.push_back(in_replicas(simulate::draw_year({seed, days, 18}, changes)));
+  }
+  return out;
+}
+
+void generated(const std::string& label, std::int64_t weekend_percent) {
+  const std::vector<Demand> demands = drawn(weekend_percent);
+  for (const std::int64_t percent : plan_percents) {
+    for (const auto& [name, days] : choices) {
+      Held all;
+      for (const Demand& demand : demands) replay(demand, {days, percent}, 0, 28 * day_slots, all);
+      print(label, percent, name, all);
     }
-    print(label, name, all);
   }
 }
 

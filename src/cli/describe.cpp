@@ -78,12 +78,14 @@ std::string seen_text(const Value& row, const char* length, const char* seen) {
 }
 
 std::string given_text(const Value& row) {
-  std::string text = std::to_string(row.number_at("given_of_day")) + " within a day";
+  const std::int64_t given = row.number_at("given_of_day");
   const std::int64_t allowed = row.number_at("allowed_of_day", -1);
-  if (allowed >= 0) text += ", the budget pays for " + std::to_string(allowed);
+  std::string text = std::to_string(given) + " within a day";
+  if (allowed < 0) return text;
+  text += ", the budget pays for " + std::to_string(allowed);
+  if (given < allowed) return text;
   const std::int64_t again = row.number_at("again_us", -1);
-  if (again >= 0) text += "; used up until " + moment_text(again) + ": devices are kept";
-  return text;
+  return text + ": devices are kept" + (again >= 0 ? " until " + moment_text(again) : "");
 }
 
 void print_switches(Terminal& terminal, const Value& row) {

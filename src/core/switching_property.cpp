@@ -56,7 +56,7 @@ class SwitchedPool {
     scale.mode = ScaleMode::tidal;
     scale.headroom = scale.plan = Ppm(0);
     scale.dwell_measured = true;
-    if (!one_in(3)) scale.switch_budget = Ppm(500 + any_below(6'000));
+    if (!one_in(3)) scale.switch_budget = Ppm(500 + any_below(12'000));
     script_.configure();
     script_.node("n0", "d0", 40);
     for (const char* name : names) {
@@ -244,7 +244,7 @@ Outcome run(Fault fault, int cases, rc::detail::TestParams params) {
 TEST(SwitchingProperty, D5_PricesBreakEvenAndBudget) {
   const Outcome outcome = run(Fault::none, 40, rc::detail::configuration().testParams);
   EXPECT_TRUE(outcome.holds) << outcome.message;
-  EXPECT_GT(outcome.given, 1'000);
+  EXPECT_GT(outcome.given, 500);
   EXPECT_GT(outcome.kept, 100);
   std::printf("switches: %d given away, %d times kept by the budget\n", outcome.given,
               outcome.kept);
