@@ -3,8 +3,8 @@
 pool with a quarter fewer devices (docs/time-sharing-evidence.md).
 
 Devices are simulated, processes are real: a PyTorch trainer and a PyTorch server behind the pool's
-proxy, hours as seconds. Two clusters are a pool whose guard is the inference cluster, so that neither
-side ever uses the other's devices. Prints a line of JSON each, and one with the ratios.
+proxy, hours as seconds. Two clusters are a pool whose guard is the inference cluster, so that
+neither side ever uses the other's devices. Prints a line of JSON each, and one with the ratios.
 
   bench/lending_processes.py [--seconds 90] [--seed 1]
 """
@@ -82,7 +82,8 @@ class Client(threading.Thread):
         self.first_byte_s = self.total_s = None
 
     def run(self):
-        connection = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=90)
+        connection = http.client.HTTPConnection(self.address.hostname, self.address.port,
+                                                timeout=90)
         body = json.dumps({"prompt": "The licensee may ", "max_tokens": TOKENS, "stream": True})
         try:
             connection.request("POST", "/v1/completions", body,

@@ -32,7 +32,7 @@ def show_replay(show, text):
         return
     for devices in (512, 399):
         ours, exact = rows["neap", devices], rows["O", devices]
-        show.line("requests one by one, %d of 512 devices: first byte p50, p99 ms; failed" % devices,
+        show.line("requests one by one, %d of 512: first byte p50, p99 ms; failed" % devices,
                   "%.0f, %.0f, %g %% of %.0f million (two clusters %.0f, %.0f; exactly the demand "
                   "%.0f, %.0f)" % (ours["p50"], ours["p99"], ours["failed"],
                                    ours["requests"] / 1e6, first["p50"], first["p99"],
