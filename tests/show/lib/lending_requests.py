@@ -14,7 +14,7 @@ ROW = re.compile(r"^(\S+) +(\d+) +(\d+) +" + " +".join([NUMBER] * 8) + "$")
 def rows_of(text):
     """{(policy, devices): figures} of the table that the bench prints with --requests yes."""
     rows = {}
-    for line in text.split("\nrequests ", 1)[-1].split("\n"):
+    for line in text.split("\n"):
         found = ROW.match(line)
         if found:
             keys = ("requests", "failed", "p50", "p95", "p99", "total_p50", "total_p99", "worst",
