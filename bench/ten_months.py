@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Ten simulated months of a pool of 4,096 devices, whole, on recorded jobs.
 
-Jobs of the Philly trace (NEAP_TRACES) are drawn and laid on one of 304 days each, until they ask for
-85 % of the devices; sizes, lengths and times of day stay as recorded.
+Jobs of the Philly trace (NEAP_TRACES) are drawn and laid on one of 304 days each, until they ask
+for 85 % of the devices; sizes, lengths and times of day stay as recorded.
 Prints one line of JSON: jobs, events, seconds of the whole command, reading included.
 
   bench/ten_months.py [--days 304] [--devices 4096] [--load 0.85] [--neap build/neap]
