@@ -11,6 +11,7 @@
 #include "cli/command_line_what_if.h"
 #include "cli/context.h"
 #include "cli/guard.h"
+#include "cli/keys.h"
 #include "cli/load_line.h"
 #include "cli/report_line.h"
 #include "cli/verbs.h"
@@ -388,6 +389,7 @@ class CommandLine {
     add_json(app, gpus_options->json);
 
     add_stage();
+    add_keys();
     std::shared_ptr<ReviewOptions> review_options;
     app = verb("review", "What a week speaks for: the next preset, guard and buffer, or no change",
                review_options, &review);
@@ -402,6 +404,30 @@ class CommandLine {
     app = verb("usage", "Effective utilisation, waits, and where device time went", usage_options,
                &usage);
     add_json(app, usage_options->json);
+  }
+
+  void add_keys() {
+    CLI::App* parent = app_.add_subcommand("keys", "Keys of teams for requests to services");
+    parent->require_subcommand(1);
+    const auto add = [this, parent](const char* name, const char* about,
+                                    int (*act)(const Context&, const KeysOptions&)) {
+      auto options = std::make_shared<KeysOptions>();
+      CLI::App* app = parent->add_subcommand(name, about);
+      app->add_option("--file", options->file, "Of keys; else the daemon's, beside its socket");
+      app->callback([this, options, act] {
+        act_ = [options, act](const Context& context) { return act(context, *options); };
+      });
+      return std::pair(app, options);
+    };
+    const auto [create, made] = add("create", "A new key; it is shown this once", &keys_create);
+    create->add_option("team", made->team, "Whose requests it tells")->required();
+    create->add_option("--class", made->highest, "The highest class that its requests may have")
+        ->check(CLI::IsMember({"high", "normal", "low"}));
+    add_json(create, made->json);
+    const auto [list, listed] = add("list", "Keys by id, with their teams", &keys_list);
+    add_json(list, listed->json);
+    const auto [revoke, revoked] = add("revoke", "End a key", &keys_revoke);
+    revoke->add_option("id", revoked->id, "Of the key, as listed")->required();
   }
 
   void add_stage() {

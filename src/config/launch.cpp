@@ -19,6 +19,9 @@ std::string to_json(const Launch& launch) {
                      {"timeout_us", launch.health->timeout.value}};
     out["concurrency"] = launch.concurrency;
   }
+  if (!launch.gateway.empty()) {
+    out["gateway"] = nlohmann::ordered_json::parse(launch.gateway, nullptr, false);
+  }
   if (launch.port > 0) out["port"] = launch.port;
   if (!launch.model_dir.empty()) out["model_dir"] = launch.model_dir;
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

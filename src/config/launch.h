@@ -5,6 +5,7 @@
 //    "cpu_milli": 4000, "host_memory_mib": 16384,
 //    "watch": "out/checkpoint-*",
 //    "health": {"path": "/health", "interval_us": 1000000, "timeout_us": 5000000},
+//    "gateway": {...}, of gateway.h,
 //    "port": 8100, "concurrency": 8, "model_dir": "/models/m"}
 //
 // "command" and "workdir" are always there. "watch" is there with the contract of that name,
@@ -36,6 +37,7 @@ struct Launch {
   MiB host_memory{0};          // 0: no limit
   std::string watch;
   std::optional<Health> health;
+  std::string gateway;    // of a service: JSON
   std::int32_t port = 0;  // 0: chosen by the daemon
   std::int32_t concurrency = 0;
   std::string model_dir;

@@ -59,6 +59,7 @@ class PoolReader {
     read_devices(top.section("devices"));
     read_api(top.section("api"));
     read_journal(top.section("journal"));
+    read_gateway(top.section("gateway"));
     derive_from_preset(root, top);
     if (top.text("state_dir", out_.state_dir) && out_.state_dir.front() != '/') {
       top.refuse("state_dir", "is a relative path; expected one that starts with /");
@@ -370,6 +371,41 @@ class PoolReader {
                                " is no address and port; expected one such as "
                                "127.0.0.1:7433");
     }
+  }
+
+  void read_gateway(Fields gateway) {
+    GatewaySettings& settings = out_.gateway;
+    std::string listen;
+    if (gateway.text("listen", listen)) {
+      check_listen(gateway, listen);
+      const std::size_t colon = listen.rfind(':');
+      const auto port = colon == std::string::npos ? Parsed<std::int64_t>(0)
+                                                   : parse_whole(listen.substr(colon + 1));
+      if (port && *port >= 1 && *port <= 65'535) {
+        settings.port = static_cast<std::uint16_t>(*port);
+        settings.address = listen.substr(0, colon);
+        if (settings.address.starts_with('[') && settings.address.ends_with(']')) {
+          settings.address = settings.address.substr(1, settings.address.size() - 2);
+        }
+      } else if (port && *port == 0) {
+        gateway.refuse("listen", quoted(listen) + " has port 0; expected 1 to 65535");
+      }
+    }
+    const auto path = [&](const char* key, std::string& into) {
+      if (gateway.text(key, into, Need::optional, 1024) && into.front() != '/') {
+        gateway.refuse(key, "is a relative path; expected one that starts with /");
+      }
+      if (into.find_first_of(" \t\"'#\\$%") != std::string::npos) {
+        gateway.refuse(key, "holds blanks, quotes or one of # \\ $ %; expected a plain path");
+      }
+    };
+    path("certificate", settings.certificate);
+    using Keys = GatewaySettings::Keys;
+    gateway.choice<Keys>(
+        "keys", settings.keys,
+        {{"off", Keys::off}, {"optional", Keys::optional}, {"required", Keys::required}});
+    path("keys_file", settings.keys_file);
+    gateway.close();
   }
 
   void read_journal(Fields journal) {

@@ -22,6 +22,16 @@ struct TcpListener {
   std::string token_file;
 };
 
+// What the endpoints of all services have in common.
+struct GatewaySettings {
+  enum class Keys : std::uint8_t { off, optional, required };
+  std::string address;  // numeric; of the shared endpoint, empty: there is none
+  std::uint16_t port = 0;
+  std::string certificate;  // absolute path of a PEM file, chain and key; empty: clear text
+  Keys keys = Keys::off;
+  std::string keys_file;  // empty: <state_dir>/keys
+};
+
 struct PoolFile {
   std::string file;
   PoolSpec spec;
@@ -30,6 +40,7 @@ struct PoolFile {
   std::string socket;           // empty: <state_dir>/neap.sock
   std::string socket_group;     // empty: the owner and root alone
   std::optional<TcpListener> tcp;
+  GatewaySettings gateway;
   std::string state_dir;  // empty: /var/lib/neap for root, else ~/.local/state/neap
   Micros journal_retention = hours(24 * 90);
 };

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "config/document.h"
+#include "config/gateway.h"
 #include "config/scale.h"
 #include "core/rules/profile.h"
 
@@ -326,6 +327,11 @@ class TaskReader {
       spec.slo_first_byte = first_byte;
     }
     slo.close();
+    ServiceGateway gateway;
+    Fields gateway_fields = fields.section("gateway");
+    read_service_gateway(gateway_fields, {spec.slo_first_byte.has_value(), spec.concurrency},
+                         gateway);
+    launch.gateway = gateway_to_json(gateway);
     read_own_scale(fields.section("scale"), spec);
     fields.duration("drain_timeout", spec.drain_timeout, Micros(0), hours(24));
     std::string model_dir;

@@ -4,11 +4,13 @@
 
 #include <malloc.h>
 #include <unistd.h>
+#include <cerrno>
 #include <csignal>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -300,11 +302,19 @@ class Daemon {
         gateway::HaproxyGateway::open({.folder = file.state_dir + "/proxy", .now = now_}, observer);
     if (!gateway) return tl::unexpected(gateway.error());
     gateway_ = std::move(*gateway);
+    config::GatewaySettings settings = file.gateway;
+    if (settings.keys_file.empty()) settings.keys_file = file.state_dir + "/keys";
+    if (!settings.certificate.empty() && ::access(settings.certificate.c_str(), R_OK) != 0) {
+      return fail(ErrorCode::invalid_argument,
+                  "gateway.certificate: cannot be read: " + std::string(std::strerror(errno)),
+                  settings.certificate);
+    }
     router_ = std::make_unique<ServiceRouter>(
         *gateway_,
         ServiceRouter::Ports{[this](Event event) { loop_->post(std::move(event)); },
                              [this](AllocationId id) { return backend_->port_of(id); },
-                             [this](const Action& action) { backend_->carry_out(action); }});
+                             [this](const Action& action) { backend_->carry_out(action); }},
+        settings);
     router_->restore(before_);
     before_ = PoolState();
     router_->start_sampling();

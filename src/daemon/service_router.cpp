@@ -1,6 +1,7 @@
 #include "daemon/service_router.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/api_keys.h"
+#include "config/gateway.h"
 #include "core/model/pool_index.h"
 #include "daemon/latency_view.h"
 #include "daemon/log.h"
@@ -21,6 +24,40 @@ gateway::Gateway::Done report_failure(std::string what) {
   return [what = std::move(what)](Result<void> done) {
     if (!done) log_warning(fmt::format("{}: {}", what, to_string(done.error())));
   };
+}
+
+// A service that was submitted before there were such settings has the usual ones.
+void set_admission(const ServiceSpec& spec, gateway::Endpoint& endpoint) {
+  const auto given = config::gateway_of_launch(spec.launch).value_or(config::ServiceGateway());
+  gateway::Admission& admission = endpoint.admission;
+  if (given.usual_class == "high") admission.usual = gateway::RequestClass::high;
+  if (given.usual_class == "low") admission.usual = gateway::RequestClass::low;
+  admission.queue = {given.queue_high, given.queue_normal, given.queue_low};
+  admission.within_slo = given.wait_within_slo;
+  admission.hold = given.hold;
+  admission.hold_for = given.hold_for;
+  admission.adaptive = given.adaptive;
+  admission.least = given.least_concurrency;
+  admission.input_cost = given.input_cost;
+  admission.output_cost = given.output_cost;
+  admission.output_tokens = given.output_tokens;
+  endpoint.queue_timeout = given.wait;
+  endpoint.models = given.models;
+}
+
+// Differs when the file was changed or replaced; "-" where there is none.
+std::string version_of(const std::string& path) {
+  struct stat known {};
+  if (path.empty() || ::stat(path.c_str(), &known) != 0) return "-";
+  return fmt::format("{}.{}.{}.{}", known.st_ino, known.st_size, known.st_mtim.tv_sec,
+                     known.st_mtim.tv_nsec);
+}
+
+gateway::TeamKey team_key(const config::ApiKey& key) {
+  gateway::TeamKey out{.digest = key.digest, .team = key.team};
+  if (key.highest == "normal") out.highest = gateway::RequestClass::normal;
+  if (key.highest == "low") out.highest = gateway::RequestClass::low;
+  return out;
 }
 
 bool takes_requests(const TaskState& task) {
@@ -38,12 +75,42 @@ std::uint16_t service_port(const std::string& launch) {
   return value > 0 && value < 65'536 ? static_cast<std::uint16_t>(value) : std::uint16_t{0};
 }
 
-ServiceRouter::ServiceRouter(gateway::Gateway& gateway, Ports ports)
-    : gateway_(gateway), ports_(std::move(ports)) {}
+ServiceRouter::ServiceRouter(gateway::Gateway& gateway, Ports ports,
+                             config::GatewaySettings settings)
+    : gateway_(gateway), ports_(std::move(ports)), settings_(std::move(settings)) {}
 
 ServiceRouter::~ServiceRouter() { stop_sampling(); }
 
+void ServiceRouter::refresh_front() {
+  const bool keyed = settings_.keys != config::GatewaySettings::Keys::off;
+  const std::string certificate = version_of(settings_.certificate);
+  const std::string seen = certificate + "/" + (keyed ? version_of(settings_.keys_file) : "");
+  if (seen == front_seen_) return;
+  gateway::Front front;
+  front.bind = settings_.address.empty() ? front.bind : settings_.address;
+  front.port = settings_.port;
+  front.certificate = settings_.certificate;
+  front.certificate_version = certificate;
+  front.keys = static_cast<gateway::Front::Keys>(settings_.keys);
+  std::string trouble;
+  if (keyed) {
+    const auto keys = config::load_keys(settings_.keys_file);
+    if (!keys) {
+      trouble = to_string(keys.error());
+    } else {
+      for (const config::ApiKey& key : *keys) front.known.push_back(team_key(key));
+    }
+  }
+  if (trouble != front_trouble_ && !trouble.empty()) log_warning("keys of requests: " + trouble);
+  front_trouble_ = trouble;
+  // At the start nobody is let in by keys that cannot be read.
+  if (!trouble.empty() && !front_seen_.empty()) return;
+  front_seen_ = seen;
+  gateway_.set_front(std::move(front), report_failure("what endpoints have in common"));
+}
+
 void ServiceRouter::restore(const PoolState& state) {
+  refresh_front();
   for (const ServiceState& service : state.services) {
     if (service.removed && service.replicas.empty()) continue;
     ensure(service);
@@ -60,6 +127,7 @@ void ServiceRouter::ensure(const ServiceState& service) {
   endpoint.service = service.spec.name;
   endpoint.port = service_port(service.spec.launch);
   if (service.spec.slo_first_byte) endpoint.slo_first_byte = *service.spec.slo_first_byte;
+  set_admission(service.spec, endpoint);
   {
     const std::scoped_lock lock(mutex_);
     services_[service.spec.name] = endpoint.port;
@@ -154,7 +222,8 @@ std::string ServiceRouter::address_of(const std::string& service) const {
   const std::scoped_lock lock(mutex_);
   const auto found = services_.find(service);
   if (found == services_.end() || found->second == 0) return {};
-  return "http://127.0.0.1:" + std::to_string(found->second);
+  const std::string scheme = settings_.certificate.empty() ? "http" : "https";
+  return scheme + "://127.0.0.1:" + std::to_string(found->second);
 }
 
 bool ServiceRouter::serves_any() const {
@@ -256,6 +325,7 @@ void ServiceRouter::start_sampling() {
     while (!wake.wait_for(lock, stop, std::chrono::seconds(1),
                           [&] { return stop.stop_requested(); })) {
       sample_all();
+      refresh_front();
     }
   });
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/view.h"
+#include "config/pool_file.h"
 #include "core/model/state.h"
 #include "daemon/books.h"
 #include "daemon/engine_watch.h"
@@ -28,11 +29,14 @@ class ServiceRouter {
     std::function<void(const Action&)> carry_out;                      // to the backend
   };
 
-  ServiceRouter(gateway::Gateway& gateway, Ports ports);
+  ServiceRouter(gateway::Gateway& gateway, Ports ports, config::GatewaySettings settings = {});
   ~ServiceRouter();
 
   // At the start, with all replicas adopted: names everything that should be there.
   void restore(const PoolState& state);
+  // Keys and certificate as their files are now; at the start, and once a second. A file that
+  // cannot be used changes nothing, and is told of once.
+  void refresh_front();
   // Each record once it is durable.
   void note(const PoolState& state, const Record& record);
   // Leaves the gateway first, then passes the action on. True if it took the action over.
@@ -69,6 +73,9 @@ class ServiceRouter {
 
   gateway::Gateway& gateway_;
   Ports ports_;
+  config::GatewaySettings settings_;
+  std::string front_seen_;  // of the files, when they were last handed on; sampler's thread alone
+  std::string front_trouble_;  // likewise
   mutable std::mutex mutex_;
   std::map<std::string, std::uint16_t> services_;  // guarded by mutex_: name -> port
   std::map<AllocationId, Routed> replicas_;        // guarded by mutex_

@@ -2,6 +2,7 @@
 // running proxy: one file, so that the two cannot disagree.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,9 @@ namespace neap::gateway {
 struct ConfigPaths {
   std::string admin_socket;
   std::string idle_socket;
-  std::string run_as;  // user whose rights the workers take; empty: unchanged
+  std::string admission;  // the script
+  std::string folder;     // of the maps
+  std::string run_as;     // user whose rights the workers take; empty: unchanged
 };
 
 struct ServiceSection {
@@ -23,12 +26,19 @@ struct ServiceSection {
 };
 
 [[nodiscard]] Result<void> check_endpoint(const Endpoint& endpoint);
+[[nodiscard]] Result<void> check_front(const Front& front);
+[[nodiscard]] bool valid_model(std::string_view name);
 [[nodiscard]] Result<void> check_replica(const Replica& replica);
 
 // Everything before the services: equal in two files if the same neap wrote them.
-[[nodiscard]] std::string render_preamble(const ConfigPaths& paths);
-[[nodiscard]] std::string render_config(const ConfigPaths& paths,
+[[nodiscard]] std::string render_preamble(const ConfigPaths& paths, const Front& front);
+[[nodiscard]] std::string render_config(const ConfigPaths& paths, const Front& front,
                                         const std::vector<ServiceSection>& services);
+// Files that the configuration names, by path: teams and classes by digest of key, services by
+// model. A model that two services claim is the first one's.
+[[nodiscard]] std::map<std::string, std::string> render_maps(
+    const ConfigPaths& paths, const Front& front, const std::vector<Endpoint>& endpoints);
+[[nodiscard]] std::string front_bind_line(const Front& front);
 // Reads the comment lines back.
 [[nodiscard]] Result<std::vector<Endpoint>> endpoints_in(std::string_view config);
 

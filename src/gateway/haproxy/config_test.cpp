@@ -5,7 +5,10 @@
 namespace neap::gateway {
 namespace {
 
-const ConfigPaths paths{.admin_socket = "/run/x/admin.sock", .idle_socket = "/run/x/idle.sock"};
+const ConfigPaths paths{.admin_socket = "/run/x/admin.sock",
+                        .idle_socket = "/run/x/idle.sock",
+                        .admission = "/run/x/admission.lua",
+                        .folder = "/run/x"};
 
 TEST(HaproxyConfig, EndpointsAreReadBack) {
   std::vector<ServiceSection> sections{
@@ -15,7 +18,7 @@ TEST(HaproxyConfig, EndpointsAreReadBack) {
                     .queue_timeout = seconds(7)},
        .replicas = {{"chat", AllocationId(12), 9201, 4}}},
       {.endpoint = {.service = "code.v2", .bind = "::1", .port = 8001}, .replicas = {}}};
-  const std::string text = render_config(paths, sections);
+  const std::string text = render_config(paths, {}, sections);
   const auto endpoints = endpoints_in(text);
   ASSERT_TRUE(endpoints) << to_string(endpoints.error());
   ASSERT_EQ(endpoints->size(), 2U);
@@ -24,11 +27,11 @@ TEST(HaproxyConfig, EndpointsAreReadBack) {
   EXPECT_NE(text.find("server a12 127.0.0.1:9201 maxconn 4"), std::string::npos);
   EXPECT_NE(text.find("bind [::1]:8001"), std::string::npos);
   EXPECT_NE(text.find("timeout queue 7000ms"), std::string::npos);
-  EXPECT_TRUE(text.starts_with(render_preamble(paths)));
+  EXPECT_TRUE(text.starts_with(render_preamble(paths, {})));
 }
 
 TEST(HaproxyConfig, E1_AbandonedRequestsLeaveTheQueue) {
-  const std::string text = render_preamble(paths);
+  const std::string text = render_preamble(paths, {});
   const std::size_t defaults = text.find("defaults");
   EXPECT_NE(text.find("option abortonclose", defaults), std::string::npos);
 }

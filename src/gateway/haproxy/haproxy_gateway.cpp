@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "gateway/haproxy/admission_driver.h"
 #include "gateway/haproxy/membership.h"
 #include "gateway/haproxy/process.h"
 #include "gateway/haproxy/records.h"
@@ -24,6 +25,7 @@ constexpr auto idle_step = std::chrono::milliseconds(1000);
 constexpr auto first_retry = std::chrono::milliseconds(200);
 constexpr auto longest_retry = std::chrono::milliseconds(5000);
 constexpr auto calm = std::chrono::seconds(30);  // alive for this long: the next death is the first
+constexpr auto drive_step = std::chrono::seconds(1);
 constexpr Micros stray_patience = seconds(30);
 constexpr auto read_step = std::chrono::milliseconds(50);  // the pipe holds far more than comes
 
@@ -53,11 +55,15 @@ class HaproxyGateway::Worker {
         process_(ProxyFiles(options.folder), options.program),
         members_(process_, {.admin_socket = process_.files().admin_socket,
                             .idle_socket = process_.files().idle_socket,
+                            .admission = process_.files().admission,
+                            .folder = process_.files().folder,
                             .run_as = workers_user()}),
         log_(options.folder, options.log, now_, [this](const std::string& service) {
           const Endpoint* endpoint = members_.endpoint_of(service);
           return endpoint == nullptr ? std::nullopt : std::optional(endpoint->slo_first_byte);
-        }) {}
+        }) {
+    log_.watch([this](const RequestRecord& record) { admission_.note(record, now_()); });
+  }
 
   Result<void> open() {
     if (Result<void> prepared = process_.prepare(); !prepared) return prepared;
@@ -123,6 +129,7 @@ class HaproxyGateway::Worker {
   void step() {
     if (steady_clock::now() >= read_at_) read_records();
     watch_process();
+    drive_admission();
     members_.advance(steady_clock::now());
     tell(log_.take_closed());
   }
@@ -147,6 +154,12 @@ class HaproxyGateway::Worker {
     const std::string trouble = log_.read(process_.records_fd());
     if (trouble != log_trouble_) report(trouble);
     log_trouble_ = trouble;
+  }
+
+  void drive_admission() {
+    if (!process_.running() || steady_clock::now() < drive_at_) return;
+    drive_at_ = steady_clock::now() + drive_step;
+    admission_.tick(now_());
   }
 
   void tell(const std::vector<RequestSlice>& slices) const {
@@ -184,12 +197,14 @@ class HaproxyGateway::Worker {
   Observer observer_;
   ProxyProcess process_;
   Membership members_;
+  AdmissionDriver admission_{members_};
   RequestLog log_;
   std::string log_trouble_;
   bool stopped_ = false;
   bool tried_ = false;  // it ran once: from then on it is kept running
   Instant started_at_;
   Instant read_at_;
+  Instant drive_at_;
   Instant retry_at_;
   std::chrono::milliseconds retry_after_ = first_retry;
 };
@@ -245,6 +260,12 @@ void HaproxyGateway::run() {
 void HaproxyGateway::ensure_service(Endpoint endpoint, Done done) {
   post([endpoint = std::move(endpoint), done = std::move(done)](Worker& worker) {
     worker.ensure_service(endpoint, done);
+  });
+}
+
+void HaproxyGateway::set_front(Front front, Done done) {
+  post([front = std::move(front), done = std::move(done)](Worker& worker) {
+    done(worker.members().set_front(front));
   });
 }
 

@@ -32,6 +32,7 @@ class HaproxyGateway final : public Gateway {
   // The proxy goes on. Callbacks that were not made yet are dropped.
   ~HaproxyGateway() override;
 
+  void set_front(Front front, Done done) override;
   void ensure_service(Endpoint endpoint, Done done) override;
   void remove_service(std::string service, Done done) override;
   void add_replica(Replica replica, Done done) override;

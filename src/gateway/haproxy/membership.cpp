@@ -42,7 +42,7 @@ Result<void> Membership::take_over() {
   const std::string config = std::move(text).str();
   const Result<std::vector<Endpoint>> endpoints = endpoints_in(config);
   if (!endpoints) return tl::unexpected(endpoints.error());
-  other_preamble_ = !config.starts_with(render_preamble(paths_));
+  other_preamble_ = !config.starts_with(render_preamble(paths_, front_));
   for (const Endpoint& endpoint : *endpoints) {
     services_[endpoint.service] = {.endpoint = endpoint, .origin = Origin::found, .members = {}};
   }
@@ -62,6 +62,8 @@ Result<void> Membership::take_over() {
                       .allocation = allocation,
                       .port = row.port,
                       .max_concurrency = row.max_concurrency};
+    member.limit = row.max_concurrency;
+    member.taken_over = true;
     member.phase = row.up ? Phase::serving : Phase::draining;
     member.origin = Origin::found;
     member.in_proxy = true;
@@ -73,21 +75,40 @@ Result<void> Membership::take_over() {
 Result<void> Membership::start() {
   if (services_.empty()) return {};
   old_workers_.clear();
-  if (Result<void> started = process_.start(render()); !started) return started;
+  const Result<std::string> text = render();
+  if (!text) return tl::unexpected(text.error());
+  if (Result<void> started = process_.start(*text); !started) return started;
   loaded();
   return {};
 }
 
-std::string Membership::render() const {
+Replica Membership::as_limited(const Member& member) {
+  Replica replica = member.replica;
+  if (member.limit > 0) {
+    replica.max_concurrency = std::min(member.limit, replica.max_concurrency);
+  }
+  return replica;
+}
+
+// Puts the script in place, too: it names the same services in the same order.
+Result<std::string> Membership::render() const {
   std::vector<ServiceSection> sections;
+  std::vector<Endpoint> endpoints;
   for (const auto& [name, service] : services_) {
     ServiceSection section{.endpoint = service.endpoint, .replicas = {}};
     for (const auto& [allocation, member] : service.members) {
-      if (member.phase == Phase::serving) section.replicas.push_back(member.replica);
+      if (member.phase == Phase::serving) section.replicas.push_back(as_limited(member));
     }
     sections.push_back(std::move(section));
+    endpoints.push_back(service.endpoint);
   }
-  return render_config(paths_, sections);
+  const Result<void> placed =
+      process_.put_file(process_.files().admission, render_admission(endpoints, figures_));
+  if (!placed) return tl::unexpected(placed.error());
+  for (const auto& [path, text] : render_maps(paths_, front_, endpoints)) {
+    if (Result<void> put = process_.put_file(path, text); !put) return tl::unexpected(put.error());
+  }
+  return render_config(paths_, front_, sections);
 }
 
 // After a start or a reload: the worker knows exactly what the file names.
@@ -104,7 +125,9 @@ void Membership::loaded() {
 
 Result<void> Membership::apply_configuration() {
   if (!process_.running()) return start();
-  Result<void> reloaded = process_.reload(render());
+  const Result<std::string> text = render();
+  if (!text) return tl::unexpected(text.error());
+  Result<void> reloaded = process_.reload(*text);
   if (const Result<WorkerList> workers = process_.workers()) old_workers_ = workers->old;
   if (reloaded) loaded();
   return reloaded;
@@ -118,7 +141,35 @@ Result<void> Membership::check_free(const Endpoint& endpoint) const {
                   "port");
     }
   }
+  if (front_.port == endpoint.port) {
+    return fail(ErrorCode::conflict,
+                "port " + std::to_string(endpoint.port) + " is that of the shared endpoint",
+                "port");
+  }
   return check_port_free(endpoint.bind, endpoint.port);
+}
+
+Result<void> Membership::set_front(const Front& front) {
+  if (Result<void> checked = check_front(front); !checked) return checked;
+  if (front == front_) return {};
+  const Front former = std::exchange(front_, front);
+  if (!process_.running()) return {};
+  const bool listens = former.port == front.port && former.bind == front.bind;
+  Result<void> applied;
+  if (front.port != 0 && !listens && !adopted_front(front)) {
+    applied = check_port_free(front.bind, front.port);
+  }
+  if (applied) applied = apply_configuration();
+  if (!applied) front_ = former;
+  return applied;
+}
+
+// Whether the proxy that was taken over listens there already.
+bool Membership::adopted_front(const Front& front) const {
+  std::ifstream in(process_.files().config, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str().find(front_bind_line(front)) != std::string::npos;
 }
 
 Result<void> Membership::ensure_service(const Endpoint& endpoint) {
@@ -152,6 +203,7 @@ Result<void> Membership::remove_service(const std::string& service) {
   if (found == services_.end()) return {};
   Service removed = std::move(found->second);
   services_.erase(found);
+  figures_.erase(service);
   // Its streams end in the old worker; nobody has to wait for them.
   for (auto& [allocation, member] : removed.members) {
     for (const Gateway::DrainDone& done : member.drained) done(Drained{});
@@ -176,7 +228,8 @@ Result<void> Membership::command(const std::string& line) const {
 Result<void> Membership::put_in_proxy(Member& member) const {
   const std::string path = path_of(member.replica);
   if (!member.in_proxy) {
-    Result<void> added = command("add server " + path + " " + server_parameters(member.replica));
+    Result<void> added =
+        command("add server " + path + " " + server_parameters(as_limited(member)));
     if (!added) return added;
     member.in_proxy = true;
   }
@@ -205,12 +258,15 @@ void Membership::add_replica(const Replica& replica, Gateway::Done done) {
   if (member.phase == Phase::leaving || member.replica.port != replica.port) {
     return done(fail(ErrorCode::conflict, "an allocation is a replica once, at one port"));
   }
+  if (fresh && service->second.endpoint.admission.adaptive) {
+    // Few at first; what is added to the running proxy begins so, too.
+    member.limit = std::min(service->second.endpoint.admission.least, replica.max_concurrency);
+  }
   if (member.replica != replica) {
+    const bool adaptive = service->second.endpoint.admission.adaptive;
     member.replica = replica;
-    if (member.in_proxy && process_.running()) {
-      (void)command("set maxconn server " + path_of(replica) + " " +
-                    std::to_string(replica.max_concurrency));
-    }
+    // One that is taken over goes on with the places that it has.
+    if (!adaptive) set_limit({replica.service, replica.allocation}, replica.max_concurrency);
   }
   for (const Gateway::DrainDone& waiting : std::exchange(member.drained, {})) waiting(Drained{});
   member.phase = Phase::serving;
@@ -264,8 +320,21 @@ void Membership::forget_unclaimed(Instant deadline) {
   for (const std::string& name : strays) (void)remove_service(name);
 }
 
+void Membership::Load::add(const std::map<std::string, AdmissionCounts>& more) {
+  for (const auto& [service, one] : more) {
+    AdmissionCounts& sum = counts[service];
+    for (std::size_t i = 0; i < class_count; ++i) {
+      sum.waiting[i] += one.waiting[i];
+      sum.shed[i] += one.shed[i];
+    }
+    sum.passed += one.passed;
+    sum.passed_cost += one.passed_cost;
+  }
+}
+
 void Membership::Load::add(const ProxyStatistics& statistics) {
   for (const ServerRow& row : statistics.servers) {
+    if (!allocation_of_server(row.server).valid()) continue;
     in_flight[row.backend][row.server] += row.in_flight;
     queued[row.backend] += row.queued;
     if (row.up) ++ready[row.backend];
@@ -280,6 +349,9 @@ Result<Membership::Load> Membership::measure() {
   const Result<ProxyStatistics> statistics = read_statistics(*csv);
   if (!statistics) return tl::unexpected(statistics.error());
   load.add(*statistics);
+  const Result<std::string> told = run_command(paths_.admin_socket, counts_command);
+  if (!told) return tl::unexpected(told.error());
+  if (const auto counts = read_counts(*told)) load.add(*counts);
   if (old_workers_.empty()) return load;
   const std::map<std::string, std::int32_t> ready = load.ready;
   if (const Result<WorkerList> workers = process_.workers()) old_workers_ = workers->old;
@@ -289,6 +361,11 @@ Result<Membership::Load> Membership::measure() {
         process_.files().master_socket, "@!" + std::to_string(worker) + " " + statistics_command);
     if (!old_csv) continue;
     if (const Result<ProxyStatistics> old = read_statistics(*old_csv)) load.add(*old);
+    const Result<std::string> waits =
+        run_command(process_.files().master_socket,
+                    "@!" + std::to_string(worker) + " " + std::string(counts_command));
+    if (!waits) continue;
+    if (const auto counts = read_counts(*waits)) load.add(*counts);
   }
   load.ready = ready;
   return load;
@@ -305,7 +382,51 @@ Result<ServiceSample> Membership::sample(const std::string& service) {
   sample.ready_replicas = load->ready[service];
   sample.queued = load->queued[service];
   for (const auto& [server, in_flight] : load->in_flight[service]) sample.in_flight += in_flight;
+  const AdmissionCounts& counts = load->counts[service];
+  for (const std::int64_t waiting : counts.waiting) sample.queued += waiting;
+  sample.refused = counts.shed;
   return sample;
+}
+
+Result<std::vector<ServiceView>> Membership::look() {
+  if (!process_.running()) return fail(ErrorCode::unavailable, "the proxy is down");
+  Result<Load> load = measure();
+  if (!load) return tl::unexpected(load.error());
+  std::vector<ServiceView> views;
+  for (const auto& [name, service] : services_) {
+    ServiceView view{.endpoint = service.endpoint,
+                     .queued = load->queued[name],
+                     .counts = load->counts[name],
+                     .members = {}};
+    for (const auto& [allocation, member] : service.members) {
+      view.members.push_back({.allocation = allocation,
+                              .most = member.replica.max_concurrency,
+                              .limit = as_limited(member).max_concurrency,
+                              .in_flight = load->in_flight[name][server_name(allocation)],
+                              .serving = member.phase == Phase::serving,
+                              .taken_over = member.taken_over});
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+void Membership::set_limit(const ReplicaRef& ref, std::int32_t limit) {
+  Member* member = find(ref);
+  if (member == nullptr || limit < 1) return;
+  if (member->limit == limit) return;
+  member->limit = limit;
+  if (!member->in_proxy || !process_.running()) return;
+  (void)command("set maxconn server " + path_of(ref) + " " +
+                std::to_string(as_limited(*member).max_concurrency));
+}
+
+void Membership::set_figures(const std::string& service, const AdmissionFigures& figures) {
+  if (!services_.contains(service)) return;
+  const auto [known, fresh] = figures_.try_emplace(service, figures);
+  if (!fresh && known->second == figures) return;
+  known->second = figures;
+  if (process_.running()) (void)command(set_figures_command(service, figures));
 }
 
 bool Membership::pending() const {

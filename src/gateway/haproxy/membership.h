@@ -11,10 +11,27 @@
 
 #include "core/model/result.h"
 #include "gateway/gateway.h"
+#include "gateway/haproxy/admission_script.h"
 #include "gateway/haproxy/config.h"
 #include "gateway/haproxy/process.h"
 
 namespace neap::gateway {
+
+// What the proxy tells of a service, for whoever drives its admission.
+struct MemberView {
+  AllocationId allocation;
+  std::int32_t most = 1;   // requests at once that it was declared for
+  std::int32_t limit = 1;  // that it is given now
+  std::int64_t in_flight = 0;
+  bool serving = false;
+  bool taken_over = false;  // by this daemon, from one before
+};
+struct ServiceView {
+  Endpoint endpoint;
+  std::int64_t queued = 0;  // in HAProxy's own queue
+  AdmissionCounts counts;   // of the script
+  std::vector<MemberView> members;
+};
 
 class Membership {
  public:
@@ -27,6 +44,7 @@ class Membership {
   // Starts the proxy with everything that is wished for. Does nothing without a service.
   [[nodiscard]] Result<void> start();
 
+  [[nodiscard]] Result<void> set_front(const Front& front);
   [[nodiscard]] Result<void> ensure_service(const Endpoint& endpoint);
   [[nodiscard]] Result<void> remove_service(const std::string& service);
   void add_replica(const Replica& replica, Gateway::Done done);
@@ -34,6 +52,12 @@ class Membership {
   void remove_replica(const ReplicaRef& ref, Instant deadline, Gateway::Done done);
   void forget_unclaimed(Instant deadline);
   [[nodiscard]] Result<ServiceSample> sample(const std::string& service);
+
+  // All services; `unavailable` while the proxy is down.
+  [[nodiscard]] Result<std::vector<ServiceView>> look();
+  // No news to the proxy where nothing changes.
+  void set_limit(const ReplicaRef& ref, std::int32_t limit);
+  void set_figures(const std::string& service, const AdmissionFigures& figures);
 
   // Goes on with drains and removals; to be called every few ms while any are pending.
   void advance(Instant now);
@@ -49,6 +73,8 @@ class Membership {
 
   struct Member {
     Replica replica;
+    std::int32_t limit = 0;  // requests at once for now; 0: as many as the replica may have
+    bool taken_over = false;
     Phase phase = Phase::serving;
     Origin origin = Origin::asked_for;
     bool in_proxy = false;  // the current worker knows it
@@ -70,13 +96,16 @@ class Membership {
     std::map<std::string, std::map<std::string, std::int64_t>> in_flight;
     std::map<std::string, std::int64_t> queued;
     std::map<std::string, std::int32_t> ready;
+    std::map<std::string, AdmissionCounts> counts;
 
+    void add(const std::map<std::string, AdmissionCounts>& more);
     void add(const ProxyStatistics& statistics);
   };
 
   [[nodiscard]] Result<void> take_over();
   [[nodiscard]] Result<void> apply_configuration();
-  [[nodiscard]] std::string render() const;
+  [[nodiscard]] Result<std::string> render() const;
+  [[nodiscard]] static Replica as_limited(const Member& member);
   void loaded();
   [[nodiscard]] Result<void> command(const std::string& line) const;
   [[nodiscard]] Result<void> put_in_proxy(Member& member) const;
@@ -84,12 +113,15 @@ class Membership {
   [[nodiscard]] Member* find(const ReplicaRef& ref);
   // True when nothing is left to be done for the member.
   [[nodiscard]] bool advance_member(Member& member, std::int64_t in_flight, Instant now);
+  [[nodiscard]] bool adopted_front(const Front& front) const;
   [[nodiscard]] Result<void> check_free(const Endpoint& endpoint) const;
 
   ProxyProcess& process_;
   ConfigPaths paths_;
+  Front front_;
   std::map<std::string, Service> services_;
   std::vector<pid_t> old_workers_;
+  std::map<std::string, AdmissionFigures> figures_;
   bool other_preamble_ = false;  // the adopted proxy was configured by another version
 };
 

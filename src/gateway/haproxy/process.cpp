@@ -125,7 +125,8 @@ ProxyFiles::ProxyFiles(const std::string& in)
       idle_socket(in + "/idle.sock"),
       records(in + "/records"),
       log(in + "/haproxy.log"),
-      pid(in + "/haproxy.pid") {}
+      pid(in + "/haproxy.pid"),
+      admission(in + "/admission.lua") {}
 
 ProxyProcess::ProxyProcess(ProxyFiles files, std::string program)
     : files_(std::move(files)), program_(std::move(program)) {}
@@ -201,6 +202,12 @@ bool ProxyProcess::adopt() {
   } while (Clock::now() < deadline);
   end_leftover();
   return false;
+}
+
+Result<void> ProxyProcess::put_file(const std::string& path, const std::string& text) const {
+  const std::string next = path + ".new";
+  if (Result<void> written = write_file(next, text); !written) return written;
+  return put_in_place(next, path);
 }
 
 Result<void> ProxyProcess::check(const std::string& text) const {

@@ -19,7 +19,7 @@ struct ProxyFiles {
   explicit ProxyFiles(const std::string& folder);
 
   std::string folder, config, new_config, admin_socket, master_socket, idle_socket;
-  std::string records, log, pid;
+  std::string records, log, pid, admission;
 };
 
 class ProxyProcess {
@@ -34,6 +34,8 @@ class ProxyProcess {
   // Whether one runs already in this folder; then it is ours from here on. One that runs and does
   // not answer is ended.
   [[nodiscard]] bool adopt();
+  // Whole or not at all, with mode 0600.
+  [[nodiscard]] Result<void> put_file(const std::string& path, const std::string& text) const;
   // Checks `text` with the program itself, puts it in place as the configuration and starts.
   // Returns once the proxy answers.
   [[nodiscard]] Result<void> start(const std::string& text);

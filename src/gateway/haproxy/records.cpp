@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t line_max = 4096;
 constexpr std::size_t word_max = 128;
-// R2 ended_us backend server status termination queue_ms total_us first_byte_us bytes_in bytes_out
-// retries class team model request_id, of which the last two may be cut off.
+// R2 ended_us backend server status termination queue_ms,held_us total_us first_byte_us bytes_in
+// bytes_out retries class team model request_id, of which the last two may be cut off.
 constexpr std::size_t field_count = 16;
 constexpr std::size_t fields_min = 14;
 constexpr std::int64_t day_ms = 86'400'000;
@@ -66,7 +66,8 @@ std::string_view record_rules() {
 
 std::string_view record_format() {
   // Words of clients come last: a line that is cut for its length still tells all the rest.
-  return "R2 %[date(0,us)] %b %s %ST %ts %Tw %[date(0,us),sub(txn.t0)] %[var(txn.ttft)] %U %B %rc "
+  return "R2 %[date(0,us)] %b %s %ST %ts %Tw,%[var(txn.held)] %[date(0,us),sub(txn.t0)] "
+         "%[var(txn.ttft)] %U %B %rc "
          "%[var(txn.class),url_enc] %[var(txn.team),url_enc] %[var(txn.model),url_enc] "
          "%[var(txn.rid),url_enc]";
 }
@@ -87,8 +88,14 @@ std::optional<RequestRecord> parse_record(std::string_view line) {
   std::int64_t status = 0;
   std::int64_t queued_ms = 0;
   std::int64_t total_us = 0;
+  // Waiting for a place (us) begins before the proxy's own queue (ms).
+  const std::string_view in_queue = fields[6].substr(0, fields[6].find(','));
+  std::int64_t held_us = 0;
+  if (in_queue.size() < fields[6].size()) {
+    number(fields[6].substr(in_queue.size() + 1), held_us);
+  }
   if (!number(fields[1], ended_us) || ended_us < 0 || !number(fields[4], status) ||
-      !number(fields[6], queued_ms)) {
+      !number(in_queue, queued_ms)) {
     return {};
   }
   RequestRecord record;
@@ -102,7 +109,8 @@ std::optional<RequestRecord> parse_record(std::string_view line) {
   // P: the proxy's own answer, such as a refusal. It is whole.
   record.complete = cause == '-' || cause == 'L' || (cause == 'P' && status >= 400);
   record.replica_cut = cause == 'S' || cause == 's';
-  record.queued = milliseconds(std::clamp<std::int64_t>(queued_ms, 0, day_ms));
+  record.queued = milliseconds(std::clamp<std::int64_t>(queued_ms, 0, day_ms)) +
+                  Micros(std::clamp<std::int64_t>(held_us, 0, day_ms * 1000));
   record.total = Micros(std::max<std::int64_t>(0, total_us));
   std::int64_t first_byte_us = 0;
   if (number(fields[8], first_byte_us)) record.first_byte = Micros(first_byte_us);

@@ -19,6 +19,11 @@ TEST(RequestRecords, E2_ALineOfTheLog) {
   EXPECT_EQ(record->total, milliseconds(1200));
   EXPECT_EQ(record->first_byte, milliseconds(250));
   EXPECT_FALSE(failed(*record));
+  const auto held = parse_record("R2 1000 chat a12 200 -- 40,60000 1200000 250000 10 20 0 - - - -");
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->queued, milliseconds(100));
+  const auto at_once = parse_record("R2 1000 chat a12 200 -- 40,- 1200000 250000 10 20 0 - - - -");
+  EXPECT_EQ(at_once->queued, milliseconds(40));
 }
 
 TEST(RequestRecords, E2_RequestsWithoutAReplicaOrAnEnd) {

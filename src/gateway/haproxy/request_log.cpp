@@ -58,6 +58,7 @@ void RequestLog::count(std::optional<std::uint64_t> number, const RequestRecord&
   if (one.first_byte && !failed(one) && one.ended + latency_span >= now) {
     counts.first_bytes.record(one.ended, *one.first_byte);
   }
+  if (seen_ && one.ended + latency_slice >= now) seen_(one);
   book_.add(one.service, seen_of(one));
   const std::optional<Micros> slo = slo_of_(one.service);
   if (!slo || (number && handed_.covers(*number, one.ended))) return;

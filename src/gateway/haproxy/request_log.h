@@ -27,6 +27,9 @@ class RequestLog {
              SloOf slo_of);
   [[nodiscard]] Result<void> open();
 
+  // Is told of each request that ended a moment ago, as it is read; not of those of long before.
+  void watch(std::function<void(const RequestRecord&)> seen) { seen_ = std::move(seen); }
+
   // Takes what the pipe holds; "", or what is wrong with the files: then records are counted, and
   // lost to the next daemon.
   [[nodiscard]] std::string read(int pipe_fd);
@@ -57,6 +60,7 @@ class RequestLog {
   SpoolLimits limits_;
   std::function<Time()> now_;
   SloOf slo_of_;
+  std::function<void(const RequestRecord&)> seen_;
   std::optional<RecordSpool> spool_;
   HandedOn handed_;
   LineCutter unwritten_;  // of what could not be written to the files

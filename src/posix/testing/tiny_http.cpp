@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -50,6 +51,22 @@ std::string receive_until(int fd, const std::string& mark) {
   return text;
 }
 
+// What follows the head, as far as it was not read with it: an answer before would cut it off.
+void take_body(int fd, const std::string& request) {
+  const std::size_t at = request.find("ontent-Length: ");
+  const std::size_t lower = request.find("ontent-length: ");
+  const std::size_t field = std::min(at, lower);
+  if (field == std::string::npos) return;
+  std::size_t left = std::strtoul(request.c_str() + field + 15, nullptr, 10);
+  left -= std::min(left, request.size() - request.find("\r\n\r\n") - 4);
+  std::array<char, 16384> chunk{};
+  while (left > 0) {
+    const ssize_t got = recv(fd, chunk.data(), std::min(left, chunk.size()), 0);
+    if (got <= 0) return;
+    left -= static_cast<std::size_t>(got);
+  }
+}
+
 }  // namespace
 
 TinyServer::TinyServer()
@@ -90,6 +107,7 @@ void TinyServer::serve(int fd) {
   for (long answered = 0;; ++answered) {
     const std::string request = receive_until(fd, "\r\n\r\n");
     if (request.empty()) return;
+    take_body(fd, request);
     const std::size_t from = request.find('/') + 1;
     const std::string path = request.substr(from, request.find(' ', from) - from);
     const bool keeps = path.starts_with("keep/");
