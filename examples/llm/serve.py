@@ -3,6 +3,7 @@
 
   POST /v1/completions, /v1/chat/completions   (stream: true gives server-sent events)
   GET  /v1/models, /health, /metrics
+  and what control.py says: sleep and wake, the size of the KV cache, newer weights at once
 
 A newer whole checkpoint is loaded while serving; before there is any, a fresh model with
 seeded weights answers. The text is what the model really generates. What may be simulated is
@@ -29,10 +30,9 @@ import torch  # noqa: E402
 
 import api  # noqa: E402
 import model as models  # noqa: E402
-import state as states  # noqa: E402
-from engine import Engine, Full, Sequence  # noqa: E402
-
-import neap_task  # noqa: E402  (after state, which finds it)
+from control import Control, Refused  # noqa: E402
+from engine import Asleep, Engine, Full, Sequence  # noqa: E402
+from loader import Loader  # noqa: E402
 
 TTFT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 GAP_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
@@ -88,6 +88,9 @@ class Metrics:
         metric("prompt_tokens_total", "counter", engine.prompt_tokens)
         metric("device_busy_seconds_total", "counter", "%.6f" % engine.busy_seconds)
         metric("reloads_total", "counter", engine.reloads)
+        device, host = engine.memory()
+        metric("device_bytes", "gauge", device)
+        metric("host_bytes", "gauge", host)
         with self._lock:
             lines.append("# TYPE neap_llm_requests_total counter")
             lines += ['neap_llm_requests_total{code="%d"} %d' % c
@@ -111,9 +114,10 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 256
 
-    def __init__(self, options, engine):
+    def __init__(self, options, engine, control):
         self.options = options
         self.engine = engine
+        self.control = control
         self.metrics = Metrics()
         self.draining = False
         self.accepted = 0
@@ -187,8 +191,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.path == "/health":
-            code = 503 if self.server.draining else 200
-            status = "draining" if self.server.draining else "ok"
+            asleep = "sleeping" if self.server.engine.sleeping else "ok"
+            status = "draining" if self.server.draining else asleep
+            code = 200 if status == "ok" else 503
             self.answer(code, {"status": status, "step": self.server.engine.step})
         elif self.path == "/metrics":
             text = self.server.metrics.text(self.server.engine, self.server.options.slots)
@@ -200,11 +205,18 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path in ("/v1/completions", "/v1/chat/completions"):
             self.refuse(405, "use POST")
         else:
-            self.refuse(404, "no such path: %s" % self.path[:200])
+            told = self.server.control.get(self.path)
+            if told is not None:
+                self.answer(200, told)
+            else:
+                self.refuse(404, "no such path: %s" % self.path[:200])
 
     def do_POST(self):
         self.server.mark(self.connection, True)
         try:
+            if self.server.control.handles(self.path):
+                self.order()
+                return
             if self.path not in ("/v1/completions", "/v1/chat/completions"):
                 self.refuse(404, "no such path: %s" % self.path[:200], close=True)
                 return
@@ -213,6 +225,15 @@ class Handler(BaseHTTPRequestHandler):
                 self.complete(body)
         finally:
             self.server.mark(self.connection, False)
+
+    def order(self):
+        body = self.read_body() if self.headers.get("Content-Length") else b""
+        if body is None:
+            return
+        try:
+            self.answer(200, self.server.control.post(self.path, body))
+        except Refused as refused:
+            self.refuse(refused.code, str(refused))
 
     def read_body(self):
         """The bytes, or None when the request has been refused."""
@@ -244,6 +265,9 @@ class Handler(BaseHTTPRequestHandler):
         except Full:
             self.refuse(429, "too many requests are waiting", kind="rate_limit_error",
                         more={"Retry-After": "1"})
+            return
+        except Asleep:
+            self.refuse(503, "the server sleeps", kind="unavailable", more={"Retry-After": "1"})
             return
         try:
             (self.stream if query.stream else self.whole)(query, sequence)
@@ -349,52 +373,6 @@ def chunked_event(body):
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-class Checkpoints:
-    """The directory that is watched for newer weights."""
-
-    def __init__(self, directory):
-        self._directory = directory
-        self._seen = None
-        self._loaded = None
-
-    def newer(self):
-        """(model, step) of a whole checkpoint that is not yet loaded, or None."""
-        seen = self._listing()
-        if seen == self._seen:
-            return None
-        found = neap_task.newest_valid(self._directory, states.PREFIX, states.is_whole)
-        if found is None or found.path == self._loaded:
-            self._seen = seen
-            return None
-        try:
-            state = states.load(found.path)
-            model = models.Model(models.Shape.from_dict(state["shape"]))
-            model.load_state_dict(state["model"])
-        except Exception as error:  # pruned meanwhile, or not of this example: keep serving
-            print("cannot load %s: %s" % (found.path, error), file=sys.stderr, flush=True)
-            self._seen = seen
-            return None
-        self._seen, self._loaded = seen, found.path
-        return model.eval(), state["step"]
-
-    def _listing(self):
-        try:
-            with os.scandir(self._directory) as entries:
-                return sorted((e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in entries
-                              if e.name.startswith(states.PREFIX))
-        except OSError:
-            return None
-
-
-def watch(checkpoints, engine, seconds):
-    while True:
-        time.sleep(seconds)
-        newer = checkpoints.newer()
-        if newer:
-            engine.swap(*newer)
-            print("loaded step %d" % newer[1], flush=True)
-
-
 def read_options(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -431,12 +409,12 @@ def main(arguments=None):
         signal.signal(number, lambda *_: None)
     options = read_options(arguments)
     torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
-    checkpoints = Checkpoints(options.checkpoints)
-    model, step = checkpoints.newer() or (models.Model(models.SHAPES[options.size]).eval(), 0)
+    loader = Loader(options)
+    model, step = loader.first()
     engine = Engine(model, step, options.slots, options.queue, options.token_sleep_ms / 1000)
-    server = Server(options, engine)
-    threading.Thread(target=watch, args=(checkpoints, engine, options.reload_seconds),
+    control = Control(engine, loader.again, lambda: loader.reload(engine))
+    server = Server(options, engine, control)
+    threading.Thread(target=loader.watch, args=(engine, options.reload_seconds),
                      daemon=True).start()
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     print("serving step %d on http://%s:%d" % (step, options.host, server.server_port), flush=True)
