@@ -22,24 +22,36 @@ struct Tenants {
   Elsewhere where;
 };
 
-// Those on these devices have other places, found one after the other.
-std::optional<Consolidation> move_all(const PoolState& state, Tenants tenants, Time now) {
+// A cell and who leaves it at what cost; where they go is searched for last, as it takes longest.
+struct Clearing {
+  Consolidation what;
+  Tenants tenants;
+};
+
+// Nothing: somebody on these devices may not be moved now.
+std::optional<Clearing> leave_all(const PoolState& state, Tenants tenants, Time now) {
+  if (tenants.tasks.empty() || tenants.tasks.size() > most_moves) return std::nullopt;
   Consolidation out;
   out.stuck_until = now;
-  if (tenants.tasks.empty() || tenants.tasks.size() > most_moves) return std::nullopt;
+  const auto& waited_for = state.index->plans_of_victim;
   for (const TaskId id : tenants.tasks) {
-    const TaskState& task = state.tasks.at(id);
-    const Departure departure = departure_of(state, task, now);
-    const auto& waited_for = state.index->plans_of_victim;
+    const Departure departure = departure_of(state, state.tasks.at(id), now);
     if (!departure.move || waited_for.contains(id)) return std::nullopt;
-    auto to = destination_of(state, task, tenants.where);
-    if (to.empty()) return std::nullopt;
-    tenants.where.taken.emplace_back(id, to);
-    out.moves.push_back({id, std::move(to), *departure.move});
+    out.moves.push_back({id, {}, *departure.move});
     out.cost += departure.move->cost;
     out.stuck_until = std::max(out.stuck_until, departure.end);
   }
-  return out;
+  return Clearing{std::move(out), std::move(tenants)};
+}
+
+// Those who leave have other places, found one after the other.
+std::optional<Consolidation> with_places(const PoolState& state, Clearing cell) {
+  for (Move& move : cell.what.moves) {
+    move.to = destination_of(state, state.tasks.at(move.task), cell.tenants.where);
+    if (move.to.empty()) return std::nullopt;
+    cell.tenants.where.taken.emplace_back(move.task, move.to);
+  }
+  return std::move(cell.what);
 }
 
 bool is_claimed(const DeviceState& device) { return device.claimed_share > MilliGpu(0); }
@@ -98,7 +110,9 @@ std::int64_t places_for(const PoolState& state, std::int32_t devices) {
 
 }  // namespace
 
-std::optional<Consolidation> consolidate_device(const PoolState& state, DeviceId id, Time now) {
+namespace {
+
+std::optional<Clearing> clear_device(const PoolState& state, DeviceId id, Time now) {
   const DeviceState& device = state.device(id);
   if (!is_usable(state, device) || device.role != Role::core || is_claimed(device)) {
     return std::nullopt;
@@ -111,27 +125,40 @@ std::optional<Consolidation> consolidate_device(const PoolState& state, DeviceId
   }
   Tenants tenants = tenants_of(tasks);
   tenants.where.not_devices = {id};
-  auto out = move_all(state, std::move(tenants), now);
-  if (!out) return std::nullopt;
-  out->node = device.node;
-  out->devices = {id};
-  return out;
+  auto cell = leave_all(state, std::move(tenants), now);
+  if (!cell) return std::nullopt;
+  cell->what.node = device.node;
+  cell->what.devices = {id};
+  return cell;
 }
 
-std::optional<Consolidation> consolidate_node(const PoolState& state, NodeId id, Time now) {
-  const auto use = use_of(state, id);
-  if (!use || use->used.empty()) return std::nullopt;
+std::optional<Clearing> clear_node(const PoolState& state, NodeId id, const NodeUse& use,
+                                   Time now) {
+  if (use.used.empty()) return std::nullopt;
   std::set<TaskId> tasks;
-  for (const DeviceId device : use->used) {
+  for (const DeviceId device : use.used) {
     for (const Tenant& tenant : state.device(device).tenants) tasks.insert(tenant.task);
   }
   Tenants tenants = tenants_of(tasks);
   tenants.where.not_on = id;
-  auto out = move_all(state, std::move(tenants), now);
-  if (!out) return std::nullopt;
-  out->node = id;
-  out->devices = use->used;
-  return out;
+  auto cell = leave_all(state, std::move(tenants), now);
+  if (!cell) return std::nullopt;
+  cell->what.node = id;
+  cell->what.devices = use.used;
+  return cell;
+}
+
+}  // namespace
+
+std::optional<Consolidation> consolidate_device(const PoolState& state, DeviceId id, Time now) {
+  auto cell = clear_device(state, id, now);
+  return cell ? with_places(state, std::move(*cell)) : std::nullopt;
+}
+
+std::optional<Consolidation> consolidate_node(const PoolState& state, NodeId id, Time now) {
+  const auto use = use_of(state, id);
+  auto cell = use ? clear_node(state, id, *use, now) : std::nullopt;
+  return cell ? with_places(state, std::move(*cell)) : std::nullopt;
 }
 
 std::vector<Lack> lacks(const PoolState& state, Time now) {
@@ -149,16 +176,34 @@ std::vector<Lack> lacks(const PoolState& state, Time now) {
   return out;
 }
 
-std::int64_t gain_of(const PoolState& state, const Consolidation& cell,
-                     const std::vector<Lack>& lacks, Time now) {
-  std::int32_t before = 0;
-  const NodeState& node = state.node(cell.node);
+namespace {
+
+std::int32_t free_on(const PoolState& state, const NodeState& node) {
+  std::int32_t free = 0;
   for (std::int32_t i = 0; i < node.count; ++i) {
     const DeviceState& d = state.devices[node.first.value + static_cast<std::uint32_t>(i)];
-    const bool free =
+    const bool counts =
         is_usable(state, d) && d.role == Role::core && d.tenants.empty() && !is_claimed(d);
-    before += free ? 1 : 0;
+    free += counts ? 1 : 0;
   }
+  return free;
+}
+
+// The most milli-devices of one demand that would be served if the free devices on a node rose so.
+Wide served_by(const std::vector<Lack>& lacks, std::int32_t before, std::int32_t after) {
+  Wide most = 0;
+  for (const Lack& lack : lacks) {
+    const bool served = before / lack.devices < after / lack.devices;
+    if (served) most = std::max<Wide>(most, static_cast<Wide>(lack.tasks) * lack.devices);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::int64_t gain_of(const PoolState& state, const Consolidation& cell,
+                     const std::vector<Lack>& lacks, Time now) {
+  const std::int32_t before = free_on(state, state.node(cell.node));
   const std::int32_t after = before + static_cast<std::int32_t>(cell.devices.size());
   const Micros horizon = state.spec.defragment.horizon;
   Micros saved =
@@ -167,12 +212,8 @@ std::int64_t gain_of(const PoolState& state, const Consolidation& cell,
     saved = std::min(saved, horizon - (move.offer.release_by - now));
   }
   if (saved <= Micros(0)) return 0;
-  Wide gain = 0;
-  for (const Lack& lack : lacks) {
-    const bool served = before / lack.devices < after / lack.devices;
-    if (served) gain = std::max<Wide>(gain, static_cast<Wide>(lack.tasks) * lack.devices);
-  }
-  return static_cast<std::int64_t>(std::min<Wide>(gain * saved.value, std::int64_t{1} << 62));
+  const Wide gain = served_by(lacks, before, after) * saved.value;
+  return static_cast<std::int64_t>(std::min<Wide>(gain, std::int64_t{1} << 62));
 }
 
 bool is_worth(std::int64_t gain, std::int64_t cost) { return gain / 3 > cost / 2; }
@@ -240,23 +281,30 @@ std::vector<Consolidation> find_consolidations(const PoolState& state, Window no
     std::int64_t value = 0;
   };
   std::map<DomainId, Best> best;
-  const auto offer = [&](std::optional<Consolidation> cell) {
+  // Places are searched for only where they would matter.
+  const auto offer = [&](std::optional<Clearing> cell) {
     if (!cell) return;
-    const std::int64_t gain = gain_of(state, *cell, lacking, now);
-    if (!is_worth(gain, cell->cost)) return;
-    Best& known = best[state.node(cell->node).domain];
-    const std::int64_t value = gain - cell->cost;
-    if (known.cell.moves.empty() || value > known.value) known = {std::move(*cell), value};
+    const std::int64_t gain = gain_of(state, cell->what, lacking, now);
+    if (!is_worth(gain, cell->what.cost)) return;
+    const DomainId domain = state.node(cell->what.node).domain;
+    const std::int64_t value = gain - cell->what.cost;
+    const auto known = best.find(domain);
+    if (known != best.end() && value <= known->second.value) return;
+    auto found = with_places(state, std::move(*cell));
+    if (found) best.insert_or_assign(domain, Best{std::move(*found), value});
   };
   const auto all = static_cast<std::uint32_t>(state.nodes.size());
   for (std::uint32_t i = 0; i < std::min(nodes.count, all); ++i) {
     const NodeId id((nodes.first + i) % all);
     const NodeState& node = state.node(id);
     if (busy.contains(node.domain)) continue;
-    offer(consolidate_node(state, id, now));
+    const std::int32_t free = free_on(state, node);
+    if (served_by(lacking, free, node.count) == 0) continue;
+    if (const auto use = use_of(state, id)) offer(clear_node(state, id, *use, now));
+    if (served_by(lacking, free, free + 1) == 0) continue;
     for (std::int32_t d = 0; d < node.count; ++d) {
-      offer(consolidate_device(state, DeviceId(node.first.value + static_cast<std::uint32_t>(d)),
-                               now));
+      const DeviceId device(node.first.value + static_cast<std::uint32_t>(d));
+      offer(clear_device(state, device, now));
     }
   }
   std::vector<Consolidation> out;
