@@ -1,6 +1,7 @@
 #include "backend/simulated/machines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/model/check.h"
 
@@ -10,21 +11,28 @@ void Machines::add(const NodeSpec& spec) {
   Node& added = nodes_[spec.name];
   NEAP_CHECK(added.devices.empty());
   added.spec = spec;
+  by_name_[spec.name] = &added;
   for (const DeviceSpec& device : spec.devices) {
-    by_uuid_[device.uuid] = {spec.name, added.devices.size()};
+    by_uuid_[device.uuid] = {&added, added.devices.size()};
     added.devices.push_back(
         {.spec = device, .index = static_cast<std::int32_t>(added.devices.size())});
   }
 }
 
 Machines::Node& Machines::node(const std::string& name) {
-  const auto found = nodes_.find(name);
-  NEAP_CHECK(found != nodes_.end());
-  return found->second;
+  const auto found = by_name_.find(name);
+  NEAP_CHECK(found != by_name_.end());
+  return *found->second;
 }
 
-Machines::Device& Machines::device(const Place& place) {
-  return node(place.node).devices[place.index];
+const Machines::Node* Machines::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+const Machines::Node* Machines::node_with(const std::string& uuid) const {
+  const auto found = by_uuid_.find(uuid);
+  return found == by_uuid_.end() ? nullptr : found->second.node;
 }
 
 void Machines::note(const StartTask& order, const std::string& what) {
@@ -35,6 +43,7 @@ void Machines::note(const StartTask& order, const std::string& what) {
 Machines::Occupied Machines::occupy(const StartTask& order) {
   if (order.devices.size() != order.slots.size()) note(order, "devices and slots do not match");
   std::vector<Place> places;
+  places.reserve(order.devices.size());
   for (const std::string& uuid : order.devices) {
     const auto found = by_uuid_.find(uuid);
     if (found == by_uuid_.end()) {
@@ -62,7 +71,7 @@ Machines::Occupied Machines::occupy(const StartTask& order) {
     device(places[i]).processes.push_back(
         {order.allocation, order.slots[i].share, order.slots[i].memory});
   }
-  running_[order.allocation] = places;
+  running_[order.allocation] = std::move(places);
   return Occupied::yes;
 }
 
@@ -81,7 +90,7 @@ void Machines::go_down(const std::string& name) {
   lost.up = false;
   for (Device& target : lost.devices) target.processes.clear();
   for (auto it = running_.begin(); it != running_.end();) {
-    std::erase_if(it->second, [&](const Place& place) { return place.node == name; });
+    std::erase_if(it->second, [&](const Place& place) { return place.node == &lost; });
     it = it->second.empty() ? running_.erase(it) : std::next(it);
   }
 }
@@ -90,7 +99,7 @@ std::vector<AllocationId> Machines::on_node(const std::string& name) const {
   std::vector<AllocationId> found;
   for (const auto& [allocation, places] : running_) {
     if (std::any_of(places.begin(), places.end(),
-                    [&](const Place& place) { return place.node == name; })) {
+                    [&](const Place& place) { return place.node->spec.name == name; })) {
       found.push_back(allocation);
     }
   }
@@ -101,7 +110,7 @@ std::vector<std::string> Machines::nodes_with(const std::vector<std::string>& uu
   std::vector<std::string> names;
   for (const std::string& uuid : uuids) {
     const auto found = by_uuid_.find(uuid);
-    if (found != by_uuid_.end()) names.push_back(found->second.node);
+    if (found != by_uuid_.end()) names.push_back(found->second.node->spec.name);
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/model/events.h"
@@ -34,6 +35,8 @@ class Machines {
 
   void add(const NodeSpec& spec);
   [[nodiscard]] Node& node(const std::string& name);  // checked
+  [[nodiscard]] const Node* find(const std::string& name) const;
+  [[nodiscard]] const Node* node_with(const std::string& uuid) const;
   [[nodiscard]] const std::map<std::string, Node>& nodes() const { return nodes_; }
 
   enum class Occupied : std::uint8_t { yes, device_failed, out_of_memory };
@@ -54,14 +57,17 @@ class Machines {
 
  private:
   struct Place {
-    std::string node;
+    Node* node = nullptr;
     std::size_t index = 0;
   };
-  [[nodiscard]] Device& device(const Place& place);
+  [[nodiscard]] static Device& device(const Place& place) {
+    return place.node->devices[place.index];
+  }
   void note(const StartTask& order, const std::string& what);
 
-  std::map<std::string, Node> nodes_;
-  std::map<std::string, Place> by_uuid_;
+  std::map<std::string, Node> nodes_;  // they stay where they are
+  std::unordered_map<std::string, Node*> by_name_;
+  std::unordered_map<std::string, Place> by_uuid_;
   std::map<AllocationId, std::vector<Place>> running_;
   std::vector<std::string> broken_promises_;
 };

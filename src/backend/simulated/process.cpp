@@ -8,8 +8,12 @@ namespace {
 constexpr int sigkill = 9;
 }
 
-Process::Process(Surroundings& surroundings, StartTask order, Behaviour behaviour)
-    : around_(surroundings), order_(std::move(order)), behaviour_(behaviour), home_(order_.node) {}
+Process::Process(Surroundings& surroundings, std::shared_ptr<const StartTask> order,
+                 Behaviour behaviour)
+    : around_(surroundings),
+      kept_order_(std::move(order)),
+      behaviour_(behaviour),
+      home_(order_.node) {}
 
 bool Process::shows(Fault fault) const {
   return behaviour_.fault == fault && start_number_ <= behaviour_.fault_times;
@@ -22,13 +26,6 @@ Record& Process::record() {
         &around_.records[replica ? order_.name.substr(0, order_.name.rfind('.')) : order_.name];
   }
   return *record_;
-}
-
-void Process::after(Micros wait, std::function<void()> act) {
-  around_.timeline.after(wait, [weak = weak_from_this(), plan = plans_, act = std::move(act)] {
-    const auto self = weak.lock();
-    if (self && !self->gone_ && self->plans_ == plan) act();
-  });
 }
 
 void Process::start() {

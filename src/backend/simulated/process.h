@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backend/simulated/behaviour.h"
 #include "backend/simulated/machines.h"
@@ -36,7 +36,7 @@ struct Surroundings {
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  Process(Surroundings& surroundings, StartTask order, Behaviour behaviour);
+  Process(Surroundings& surroundings, std::shared_ptr<const StartTask> order, Behaviour behaviour);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   virtual ~Process() = default;
@@ -53,15 +53,24 @@ class Process : public std::enable_shared_from_this<Process> {
   void hang();                              // it does and says nothing any more; SIGKILL ends it
   void lose_node(const std::string& name);  // which is down already in `machines`
   [[nodiscard]] bool is_gone() const { return gone_; }
-  [[nodiscard]] const StartTask& order() const { return order_; }
+  [[nodiscard]] const StartTask& order() const { return *kept_order_; }
 
  protected:
   virtual void begin() = 0;  // the process runs and was reported
   virtual void on_term() = 0;
   // Things planned before a change of plans do not happen.
   void forget_plans() { ++plans_; }
-  void after(Micros wait, std::function<void()> act);
-  void at(Time when, std::function<void()> act) { after(when - now(), std::move(act)); }
+  template <class Act>
+  void after(Micros wait, Act act) {
+    around_.timeline.after(wait, [weak = weak_from_this(), plan = plans_, act = std::move(act)] {
+      const auto self = weak.lock();
+      if (self && !self->gone_ && self->plans_ == plan) act();
+    });
+  }
+  template <class Act>
+  void at(Time when, Act act) {
+    after(when - now(), std::move(act));
+  }
   template <class Report>
   void report(Report what) {
     if (!hung_) around_.reports.post(order_.allocation, home_, std::move(what));
@@ -77,7 +86,8 @@ class Process : public std::enable_shared_from_this<Process> {
   [[nodiscard]] Record& record();
 
   Surroundings& around_;
-  StartTask order_;
+  std::shared_ptr<const StartTask> kept_order_;
+  const StartTask& order_ = *kept_order_;
   Behaviour behaviour_;
 
  private:

@@ -1,5 +1,6 @@
 #include "backend/simulated/reports.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -28,7 +29,7 @@ void Reports::disconnect() {
 
 void Reports::post_stamped(AllocationId source, Line& line, Event report) {
   line.ended = line.ended || is_last(report);
-  line.unacknowledged.push_back(std::move(report));
+  line.unacknowledged.push_back(std::make_shared<const Event>(std::move(report)));
   send(line, line.unacknowledged.back());
   if (line.will_send_again || network_.again_after.value == 0) return;
   line.will_send_again = true;
@@ -40,16 +41,15 @@ Micros Reports::delay() {
   return random_.between(network_.least, network_.most);
 }
 
-void Reports::send(const Line& line, const Event& report) {
+void Reports::send(const Line& line, const std::shared_ptr<const Event>& report) {
   if (!sink_) return;
-  const auto& nodes = machines_.nodes();
-  const auto node = nodes.find(line.node);
-  if (node != nodes.end() && !node->second.reachable) return;
+  const Machines::Node* node = machines_.find(line.node);
+  if (node != nullptr && !node->reachable) return;
   if (random_.chance(network_.lost)) return;
   const int copies = random_.chance(network_.doubled) ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
     timeline_.after(delay(), [this, report, to = connection_] {
-      if (to == connection_) sink_(report);
+      if (to == connection_) sink_(*report);
     });
   }
 }
@@ -68,7 +68,7 @@ void Reports::send_again(AllocationId source) {
   line.will_send_again = !line.unacknowledged.empty();
   if (!line.will_send_again) return;
   std::size_t sent = 0;
-  for (const Event& report : line.unacknowledged) {
+  for (const auto& report : line.unacknowledged) {
     if (sent++ == sent_again_at_once) break;
     send(line, report);
   }
@@ -80,10 +80,10 @@ void Reports::acknowledge(const ReportStamp& stamp) {
   if (found == lines_.end()) return;
   Line& line = found->second;
   if (stamp.epoch != line.epoch) return;
-  while (!line.unacknowledged.empty() &&
-         stamp_of(line.unacknowledged.front())->sequence <= stamp.sequence) {
-    line.unacknowledged.pop_front();
-  }
+  const auto kept = std::find_if(
+      line.unacknowledged.begin(), line.unacknowledged.end(),
+      [&](const auto& report) { return stamp_of(*report)->sequence > stamp.sequence; });
+  line.unacknowledged.erase(line.unacknowledged.begin(), kept);
   if (line.ended && line.unacknowledged.empty()) lines_.erase(found);
 }
 

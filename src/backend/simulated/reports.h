@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/simulated/machines.h"
@@ -60,12 +61,12 @@ class Reports {
     std::string node;
     std::uint32_t epoch = 0;
     std::uint64_t next = 1;
-    std::deque<Event> unacknowledged;
+    std::vector<std::shared_ptr<const Event>> unacknowledged;
     bool ended = false;  // its last report is among them
     bool will_send_again = false;
   };
   void post_stamped(AllocationId source, Line& line, Event report);
-  void send(const Line& line, const Event& report);
+  void send(const Line& line, const std::shared_ptr<const Event>& report);
   void send_again(AllocationId source);
 
   Timeline& timeline_;

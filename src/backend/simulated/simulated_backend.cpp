@@ -34,24 +34,28 @@ void SimulatedBackend::carry_out(const Action& action) {
   Way& way = ways_[allocation];
   if (const auto* order = std::get_if<StartTask>(&action)) {
     way.node = order->node;
-    way.nodes = machines_.nodes_with(order->devices);
+    way.devices = order->devices;
   }
   way.free_at = std::max(timeline_.now() + reports_.delay(), way.free_at);
-  timeline_.at(way.free_at, [this, action, life = daemon_life_] {
-    if (life != daemon_life_ && random_.chance(half)) return;
-    arrive(action);
-  });
+  timeline_.at(way.free_at,
+               [this, sent = std::make_shared<const Action>(action), life = daemon_life_] {
+                 if (life != daemon_life_ && random_.chance(half)) return;
+                 arrive(sent);
+               });
 }
 
-void SimulatedBackend::arrive(const Action& action) {
+void SimulatedBackend::arrive(const Sent& sent) {
+  const Action& action = *sent;
   const AllocationId allocation = allocation_of(action);
   Way& way = ways_[allocation];
-  const auto node = machines_.nodes().find(way.node);
-  if (node != machines_.nodes().end() && !node->second.reachable) {
-    way.held.push_back(action);
+  const Machines::Node* node = machines_.find(way.node);
+  if (node != nullptr && !node->reachable) {
+    way.held.push_back(sent);
     return;
   }
-  if (const auto* order = std::get_if<StartTask>(&action)) return start(*order);
+  if (const auto* order = std::get_if<StartTask>(&action)) {
+    return start(std::shared_ptr<const StartTask>(sent, order));
+  }
   const auto found = processes_.find(allocation);
   if (found == processes_.end()) {
     const bool ends =
@@ -68,10 +72,12 @@ void SimulatedBackend::arrive(const Action& action) {
   if (std::holds_alternative<KillTask>(action)) process.kill();
 }
 
-void SimulatedBackend::start(const StartTask& order) {
+void SimulatedBackend::start(std::shared_ptr<const StartTask> sent) {
+  const StartTask& order = *sent;
   if (processes_.contains(order.allocation) || never_.contains(order.allocation)) return;
-  for (const std::string& name : machines_.nodes_with(order.devices)) {
-    if (!machines_.node(name).up) {
+  for (const std::string& uuid : order.devices) {
+    const Machines::Node* node = machines_.node_with(uuid);
+    if (node != nullptr && !node->up) {
       // The loss of the node ends this allocation, whether it had begun or not.
       never_.insert(order.allocation);
       return;
@@ -81,9 +87,9 @@ void SimulatedBackend::start(const StartTask& order) {
   NEAP_CHECK(behaviour.has_value());
   std::shared_ptr<Process> process;
   if (order.service.valid()) {
-    process = std::make_shared<Replica>(surroundings_, order, *behaviour);
+    process = std::make_shared<Replica>(surroundings_, std::move(sent), *behaviour);
   } else {
-    process = std::make_shared<Training>(surroundings_, order, *behaviour);
+    process = std::make_shared<Training>(surroundings_, std::move(sent), *behaviour);
   }
   processes_[order.allocation] = process;
   process->start();
@@ -101,7 +107,10 @@ void SimulatedBackend::lose_node(const std::string& name) {
   for (auto& [allocation, way] : ways_) {
     // Orders on their way to the node are void: it will come back as another one.
     const bool meant_for_it =
-        std::find(way.nodes.begin(), way.nodes.end(), name) != way.nodes.end();
+        std::any_of(way.devices.begin(), way.devices.end(), [&](const std::string& uuid) {
+          const Machines::Node* node = machines_.node_with(uuid);
+          return node != nullptr && node->spec.name == name;
+        });
     if (meant_for_it && !processes_.contains(allocation)) never_.insert(allocation);
     if (way.node == name) way.held.clear();
   }
@@ -115,7 +124,7 @@ void SimulatedBackend::reach_node(const std::string& name) {
   machines_.node(name).reachable = true;
   for (auto& [allocation, way] : ways_) {
     if (way.node != name) continue;
-    for (const Action& action : std::exchange(way.held, {})) arrive(action);
+    for (const Sent& sent : std::exchange(way.held, {})) arrive(sent);
   }
 }
 

@@ -46,14 +46,15 @@ class SimulatedBackend : public Backend {
   [[nodiscard]] std::size_t unacknowledged() const { return reports_.waiting(); }
 
  private:
+  using Sent = std::shared_ptr<const Action>;
   struct Way {         // of actions to one allocation, which keep their order
     std::string node;  // home of the supervisor
-    std::vector<std::string> nodes;
-    Time free_at;              // the last one on its way arrives then
-    std::vector<Action> held;  // for a node that cannot be reached
+    std::vector<std::string> devices;
+    Time free_at;            // the last one on its way arrives then
+    std::vector<Sent> held;  // for a node that cannot be reached
   };
-  void arrive(const Action& action);
-  void start(const StartTask& order);
+  void arrive(const Sent& sent);
+  void start(std::shared_ptr<const StartTask> sent);
   void end_unstarted(AllocationId allocation);
 
   Timeline& timeline_;
