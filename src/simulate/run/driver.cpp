@@ -7,6 +7,7 @@
 #include "core/model/check.h"
 #include "core/model/pool_index.h"
 #include "simulate/leftover/learn_pool.h"
+#include "simulate/run/read_ahead.h"
 
 namespace neap::whatif {
 
@@ -335,7 +336,8 @@ Result<Outcome> run_once(const RunSpec& spec, const Hooks& hooks) {
   const auto more = (*workload)->next(first);
   if (!more) return tl::unexpected(more.error());
   if (!*more) return fail(ErrorCode::invalid_argument, "nothing is left of the workload");
-  return Driver(spec, hooks, std::move(*workload), std::move(first)).run();
+  auto ahead = std::make_unique<ReadAhead>(std::move(*workload));
+  return Driver(spec, hooks, std::move(ahead), std::move(first)).run();
 }
 
 }  // namespace neap::whatif
