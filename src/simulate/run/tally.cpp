@@ -31,8 +31,8 @@ Tally::Tally(const PoolSpec& pool, const std::vector<NodeSpec>& nodes, Time begi
 }
 
 Tally::Job* Tally::job_of(TaskId task) {
-  if (task.value >= job_index_.size() || job_index_[task.value] < 0) return nullptr;
-  return &jobs_[static_cast<std::size_t>(job_index_[task.value])];
+  const auto found = open_jobs_.find(task);
+  return found == open_jobs_.end() ? nullptr : &found->second;
 }
 
 const std::string* Tally::ended_job(const PoolState& state) const {
@@ -99,9 +99,11 @@ void Tally::after(const PoolState& state, Time now, const Event& event, const St
     if (const auto* placed = std::get_if<TaskPlaced>(&decision)) {
       started(state, now, *placed);
     } else if (const auto* denied = std::get_if<TaskRefused>(&decision)) {
-      Job& job = *job_of(denied->task);
-      change_queue(now, job, -1);
-      end(job, Fate::refused, now);
+      const auto job = open_jobs_.find(denied->task);
+      NEAP_CHECK(job != open_jobs_.end());
+      change_queue(now, job->second, -1);
+      end(job->second, Fate::refused, now);
+      open_jobs_.erase(job);
       add_reason("not admitted: " + denied->condition, denied->detail,
                  state.tasks.at(denied->task).spec.name);
     }
@@ -112,9 +114,8 @@ void Tally::after(const PoolState& state, Time now, const Event& event, const St
 }
 
 void Tally::submitted(const PoolState& state, Time now, const TaskSpec& spec) {
-  if (job_index_.size() <= subject_.value) job_index_.resize(subject_.value + 1, -1);
-  job_index_[subject_.value] = static_cast<std::int32_t>(jobs_.size());
-  Job& job = jobs_.emplace_back();
+  ++arrived_;
+  Job& job = open_jobs_[subject_];
   job.submitted = last_change_ = last_arrival_ = now;
   job.deadline = std::exchange(deadline_, std::nullopt);
   job.milli = std::int64_t{spec.request.count} * spec.request.share.value;
@@ -152,17 +153,18 @@ void Tally::allocation_ended(const PoolState& state, Time now) {
     change_queue(now, *job, +1);
   } else {
     end(*job, task.phase == Phase::finished ? Fate::finished : Fate::failed, now);
+    open_jobs_.erase(subject_);
   }
 }
 
-void Tally::end(Job& job, Fate fate, Time now) {
-  job.fate = fate;
-  job.ended = now;
+void Tally::end(const Job& job, Fate fate, Time now) {
   ++ended_;
+  count(job, fate, now);
 }
 
 void Tally::refused(const PoolState& state, const TaskSpec& spec, Time now, const Error& error) {
-  Job& job = jobs_.emplace_back();
+  ++arrived_;
+  Job job;
   job.submitted = now;
   job.milli = std::int64_t{spec.request.count} * spec.request.share.value;
   job.team = team_of(spec.team);

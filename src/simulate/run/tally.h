@@ -1,5 +1,6 @@
 // Counts while a run goes by: jobs with their waits, devices over time, services and their load.
-// Work per record is proportional to the devices it touches.
+// Work per record is proportional to the devices it touches. A job that has ended leaves its times
+// and its part of the sums behind, no more: a year of jobs fits in memory.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/engine.h"
@@ -32,7 +34,7 @@ class Tally {
 
   // The name of the job that the last event ended for good, if it did.
   [[nodiscard]] const std::string* ended_job(const PoolState& state) const;
-  [[nodiscard]] std::int64_t arrived() const { return static_cast<std::int64_t>(jobs_.size()); }
+  [[nodiscard]] std::int64_t arrived() const { return arrived_; }
   [[nodiscard]] std::int64_t ended() const { return ended_; }
   [[nodiscard]] std::int64_t running() const { return running_; }  // jobs that hold devices
   [[nodiscard]] std::int64_t waiting() const;
@@ -47,14 +49,20 @@ class Tally {
   struct Job {
     Time submitted;
     Time started = Time::never();  // devices were given to it
-    Time ended = Time::never();
     Time holding_since = Time::never();
     std::optional<Time> deadline;
     std::int64_t waited_us = 0, lost_us = 0, held = 0;  // held: milli-GPU·µs
     std::int64_t milli = 0;                             // asked for
     std::int32_t preemptions = 0;
     std::uint32_t tier = 0, team = 0;
-    Fate fate = Fate::open;
+  };
+  // What is summed up of the jobs of one tier and one team.
+  struct Group {
+    JobFigures figures;
+    Series::Wide waiting = 0, held = 0, lost = 0;
+    std::vector<std::int64_t> waits, completions;  // until the start, of a finished job
+    void add(const Group& other);
+    void sum_up(JobFigures& into);
   };
   struct Service {
     std::string name;
@@ -71,14 +79,15 @@ class Tally {
   void change_queue(Time now, const Job& job, std::int64_t sign);
   void started(const PoolState& state, Time now, const TaskPlaced& placed);
   void allocation_ended(const PoolState& state, Time now);
-  void end(Job& job, Fate fate, Time now);
+  void end(const Job& job, Fate fate, Time now);
+  void count(const Job& job, Fate fate, Time ended);
   void settle(Service& service, Time now);
   Service& service_at(const PoolState& state, ServiceId id, Time now);
   void refresh_capacity(const PoolState& state, ServiceId id, Time now);
   void add_reason(const std::string& reason, const std::string& detail, const std::string& name);
   std::uint32_t team_of(const std::string& name);
   void look_at_open_jobs(const PoolState& state, Time end);
-  void fill_jobs(Outcome& into) const;
+  void fill_jobs(Outcome& into);
   void fill_curves(Time end, Outcome& into);
 
   struct NodeUse {
@@ -91,15 +100,15 @@ class Tally {
   std::vector<std::string> tier_names_;
   std::vector<std::string> team_names_;
   std::unordered_map<std::string, std::uint32_t> team_ids_;
-  std::vector<Job> jobs_;
-  std::vector<std::int32_t> job_index_;  // by task; -1: a replica
+  std::unordered_map<TaskId, Job> open_jobs_;  // order of no loop over it matters
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Group> groups_;  // by tier and team
   std::vector<NodeUse> nodes_;
   std::vector<Service> services_;
   std::optional<Time> deadline_;
   TaskId subject_;  // of the event between before() and after()
   Series series_;
   std::map<std::string, NeverStarted> reasons_;
-  std::int64_t running_ = 0, ended_ = 0, events_ = 0, decisions_ = 0;
+  std::int64_t arrived_ = 0, running_ = 0, ended_ = 0, events_ = 0, decisions_ = 0;
   Series::Wide held_while_arriving_ = 0;
   Time last_change_, last_arrival_;  // of a job
 };

@@ -15,26 +15,6 @@ std::int64_t ppm_of(Series::Wide part, Series::Wide all) {
   return all <= 0 ? 0 : static_cast<std::int64_t>(part * all_ppm.value / all);
 }
 
-// What is collected of a group of jobs before it is summed up.
-struct Group {
-  JobFigures figures;
-  std::vector<std::int64_t> waits, completions;
-  Series::Wide waiting = 0;
-  Series::Wide held = 0;
-  Series::Wide lost = 0;
-};
-
-void sum_up(Group& group, JobFigures& into) {
-  JobFigures& figures = group.figures;
-  figures.wait = spread_of(group.waits);
-  figures.completion = spread_of(group.completions);
-  const std::int64_t taken = figures.jobs - figures.refused;
-  figures.mean_waiting_us = taken == 0 ? 0 : static_cast<std::int64_t>(group.waiting / taken);
-  figures.held_device_us = static_cast<std::int64_t>(group.held / whole_device.value);
-  figures.lost_device_us = static_cast<std::int64_t>(group.lost / whole_device.value);
-  into = figures;
-}
-
 }  // namespace
 
 void Tally::finish(const PoolState& state, Time end, Outcome& into) {
@@ -71,54 +51,99 @@ void Tally::finish(const PoolState& state, Time end, Outcome& into) {
 
 // Jobs that wait or run when all ends: their figures up to here, and why they never started.
 void Tally::look_at_open_jobs(const PoolState& state, Time end) {
-  for (std::size_t id = 0; id < job_index_.size(); ++id) {
-    Job* job = job_of(TaskId(static_cast<std::uint32_t>(id)));
-    if (job == nullptr || job->fate != Fate::open) continue;
-    const TaskState& task = state.tasks.at(TaskId(static_cast<std::uint32_t>(id)));
-    job->waited_us = task.waited.value;
-    job->lost_us = task.lost.value;
-    job->preemptions = task.preemptions;
-    if (task.phase == Phase::waiting) job->waited_us += (end - task.phase_since).value;
-    if (job->holding_since != Time::never()) {
-      job->held += job->milli * (end - job->holding_since).value;
+  std::vector<TaskId> open;
+  for (const auto& [id, job] : open_jobs_) open.push_back(id);
+  std::sort(open.begin(), open.end());
+  for (const TaskId id : open) {
+    Job& job = open_jobs_.at(id);
+    const TaskState& task = state.tasks.at(id);
+    job.waited_us = task.waited.value;
+    job.lost_us = task.lost.value;
+    job.preemptions = task.preemptions;
+    if (task.phase == Phase::waiting) job.waited_us += (end - task.phase_since).value;
+    if (job.holding_since != Time::never()) {
+      job.held += job.milli * (end - job.holding_since).value;
     }
-    if (job->started != Time::never()) continue;
+    count(job, Fate::open, end);
+    if (job.started != Time::never()) continue;
     add_reason(std::string(name_of(wait_code_of(state, task))), explain_wait(state, task),
                task.spec.name);
   }
+  open_jobs_.clear();
 }
 
-void Tally::fill_jobs(Outcome& into) const {
-  Group all;
-  std::vector<Group> tiers(tier_names_.size());
-  std::vector<Group> teams(team_names_.size());
-  for (const Job& job : jobs_) {
-    for (Group* group : {&all, &tiers[job.tier], &teams[job.team]}) {
-      JobFigures& f = group->figures;
-      const bool started = job.started != Time::never();
-      ++f.jobs;
-      f.refused += job.fate == Fate::refused ? 1 : 0;
-      f.started += started ? 1 : 0;
-      f.finished += job.fate == Fate::finished ? 1 : 0;
-      f.failed += job.fate == Fate::failed ? 1 : 0;
-      f.unfinished += job.fate == Fate::open ? 1 : 0;
-      f.preemptions += job.preemptions;
-      f.preempted_jobs += job.preemptions > 0 ? 1 : 0;
-      f.with_deadline += job.deadline ? 1 : 0;
-      if (started) group->waits.push_back((job.started - job.submitted).value);
-      group->waiting += job.waited_us;
-      group->held += job.held;
-      group->lost += Series::Wide{job.lost_us} * job.milli;
-      if (job.fate != Fate::finished) continue;
-      group->completions.push_back((job.ended - job.submitted).value);
-      f.deadlines_met += job.deadline && job.ended <= *job.deadline ? 1 : 0;
+void Tally::count(const Job& job, Fate fate, Time ended) {
+  Group& group = groups_[{job.tier, job.team}];
+  JobFigures& f = group.figures;
+  const bool started = job.started != Time::never();
+  ++f.jobs;
+  f.refused += fate == Fate::refused ? 1 : 0;
+  f.started += started ? 1 : 0;
+  f.finished += fate == Fate::finished ? 1 : 0;
+  f.failed += fate == Fate::failed ? 1 : 0;
+  f.unfinished += fate == Fate::open ? 1 : 0;
+  f.preemptions += job.preemptions;
+  f.preempted_jobs += job.preemptions > 0 ? 1 : 0;
+  f.with_deadline += job.deadline ? 1 : 0;
+  if (started) group.waits.push_back((job.started - job.submitted).value);
+  group.waiting += job.waited_us;
+  group.held += job.held;
+  group.lost += Series::Wide{job.lost_us} * job.milli;
+  if (fate != Fate::finished) return;
+  group.completions.push_back((ended - job.submitted).value);
+  f.deadlines_met += job.deadline && ended <= *job.deadline ? 1 : 0;
+}
+
+void Tally::Group::add(const Group& other) {
+  JobFigures& f = figures;
+  const JobFigures& o = other.figures;
+  f.jobs += o.jobs;
+  f.refused += o.refused;
+  f.started += o.started;
+  f.finished += o.finished;
+  f.failed += o.failed;
+  f.unfinished += o.unfinished;
+  f.preemptions += o.preemptions;
+  f.preempted_jobs += o.preempted_jobs;
+  f.with_deadline += o.with_deadline;
+  f.deadlines_met += o.deadlines_met;
+  waiting += other.waiting;
+  held += other.held;
+  lost += other.lost;
+  waits.insert(waits.end(), other.waits.begin(), other.waits.end());
+  completions.insert(completions.end(), other.completions.begin(), other.completions.end());
+}
+
+// Sorts what it collected.
+void Tally::Group::sum_up(JobFigures& into) {
+  figures.wait = spread_of(waits);
+  figures.completion = spread_of(completions);
+  const std::int64_t taken = figures.jobs - figures.refused;
+  figures.mean_waiting_us = taken == 0 ? 0 : static_cast<std::int64_t>(waiting / taken);
+  figures.held_device_us = static_cast<std::int64_t>(held / whole_device.value);
+  figures.lost_device_us = static_cast<std::int64_t>(lost / whole_device.value);
+  into = figures;
+}
+
+// One group after the other, so that their times are not all in memory twice.
+void Tally::fill_jobs(Outcome& into) {
+  const auto sum_of = [&](const auto& belongs) {
+    Group sum;
+    for (const auto& [key, group] : groups_) {
+      if (belongs(key.first, key.second)) sum.add(group);
     }
+    return sum;
+  };
+  for (std::size_t i = 0; i < tier_names_.size(); ++i) {
+    Group tier = sum_of([&](std::size_t t, std::size_t) { return t == i; });
+    if (tier.figures.jobs > 0) tier.sum_up(into.tiers[tier_names_[i]]);
   }
-  sum_up(all, into.all);
-  for (std::size_t i = 0; i < tiers.size(); ++i) {
-    if (tiers[i].figures.jobs > 0) sum_up(tiers[i], into.tiers[tier_names_[i]]);
+  for (std::size_t i = 0; i < team_names_.size(); ++i) {
+    Group team = sum_of([&](std::size_t, std::size_t t) { return t == i; });
+    team.sum_up(into.teams[team_names_[i]]);
   }
-  for (std::size_t i = 0; i < teams.size(); ++i) sum_up(teams[i], into.teams[team_names_[i]]);
+  Group all = sum_of([](std::size_t, std::size_t) { return true; });
+  all.sum_up(into.all);
   // `waits` is sorted by now.
   for (std::size_t percent = 0; percent <= quantiles && !all.waits.empty(); ++percent) {
     const std::size_t rank = (all.waits.size() * percent + quantiles - 1) / quantiles;
