@@ -103,6 +103,7 @@ std::vector<AllocationId> Machines::on_node(const std::string& name) const {
       found.push_back(allocation);
     }
   }
+  std::sort(found.begin(), found.end());
   return found;
 }
 

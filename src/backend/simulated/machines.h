@@ -48,7 +48,7 @@ class Machines {
   void vacate(AllocationId allocation);
   // The node has gone down, and all processes on it with it. Parts of gangs elsewhere live on.
   void go_down(const std::string& name);
-  [[nodiscard]] std::vector<AllocationId> on_node(const std::string& name) const;
+  [[nodiscard]] std::vector<AllocationId> on_node(const std::string& name) const;  // sorted
   [[nodiscard]] std::vector<std::string> nodes_with(const std::vector<std::string>& uuids) const;
   [[nodiscard]] bool is_running(AllocationId allocation) const;
 
@@ -68,7 +68,7 @@ class Machines {
   std::map<std::string, Node> nodes_;  // they stay where they are
   std::unordered_map<std::string, Node*> by_name_;
   std::unordered_map<std::string, Place> by_uuid_;
-  std::map<AllocationId, std::vector<Place>> running_;
+  std::unordered_map<AllocationId, std::vector<Place>> running_;
   std::vector<std::string> broken_promises_;
 };
 

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "backend/backend.h"
@@ -75,7 +75,7 @@ class Reports {
   Random random_;
   Backend::Sink sink_;
   std::uint64_t connection_ = 0;
-  std::map<AllocationId, Line> lines_;
+  std::unordered_map<AllocationId, Line> lines_;
 };
 
 }  // namespace neap::simulated

@@ -12,7 +12,16 @@ namespace neap::simulated {
 
 namespace {
 constexpr Ppm half{500'000};
+
+template <class Map>
+std::vector<AllocationId> sorted_keys(const Map& map) {
+  std::vector<AllocationId> keys;
+  keys.reserve(map.size());
+  for (const auto& [key, value] : map) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
+}  // namespace
 
 SimulatedBackend::SimulatedBackend(Timeline& timeline, Machines& machines, Network network,
                                    Random random)
@@ -114,15 +123,17 @@ void SimulatedBackend::lose_node(const std::string& name) {
     if (meant_for_it && !processes_.contains(allocation)) never_.insert(allocation);
     if (way.node == name) way.held.clear();
   }
-  for (auto& [allocation, process] : processes_) {
-    const std::vector<std::string> nodes = machines_.nodes_with(process->order().devices);
-    if (std::find(nodes.begin(), nodes.end(), name) != nodes.end()) process->lose_node(name);
+  for (const AllocationId allocation : sorted_keys(processes_)) {
+    Process& process = *processes_.at(allocation);
+    const std::vector<std::string> nodes = machines_.nodes_with(process.order().devices);
+    if (std::find(nodes.begin(), nodes.end(), name) != nodes.end()) process.lose_node(name);
   }
 }
 
 void SimulatedBackend::reach_node(const std::string& name) {
   machines_.node(name).reachable = true;
-  for (auto& [allocation, way] : ways_) {
+  for (const AllocationId allocation : sorted_keys(ways_)) {
+    Way& way = ways_.at(allocation);
     if (way.node != name) continue;
     for (const Sent& sent : std::exchange(way.held, {})) arrive(sent);
   }

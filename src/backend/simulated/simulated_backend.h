@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "backend/backend.h"
@@ -63,8 +64,9 @@ class SimulatedBackend : public Backend {
   Reports reports_;
   std::map<std::string, Record> records_;
   Surroundings surroundings_;
-  std::map<AllocationId, std::shared_ptr<Process>> processes_;
-  std::map<AllocationId, Way> ways_;
+  // Loops over them whose order matters go by sorted_keys().
+  std::unordered_map<AllocationId, std::shared_ptr<Process>> processes_;
+  std::unordered_map<AllocationId, Way> ways_;
   std::set<AllocationId> never_;  // will not be started any more
   std::set<AllocationId> told_;   // of them, those whose end was reported
   std::uint64_t daemon_life_ = 0;
