@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "simulate/leftover/learn.h"
@@ -103,10 +104,16 @@ LeftoverTable learn_lasting(const Workload& workload, LearnLastingOptions option
       policy = make_reference_policy("fgd", workload, cluster, {});
     }
     Watch watch(cluster, options, sums);
+    // What departs after the last arrivals teaches nothing.
+    std::stop_source over;
+    const std::stop_callback asked(options.stop, [&over] { over.request_stop(); });
     (void)run_with_departures(
         workload, comings, Watch::warm_up, cluster, *policy,
-        [&](double now, const Cluster& c, std::uint32_t node) { watch.look(now, c, node); },
-        options.stop);
+        [&](double now, const Cluster& c, std::uint32_t node) {
+          watch.look(now, c, node);
+          if (now > options.lifetimes) over.request_stop();
+        },
+        over.get_token());
     current = table_of(sums, guess);
   }
   return current.value_or(table_of(sums, guess));
