@@ -3,7 +3,8 @@
 
 Jobs of the Philly trace (NEAP_TRACES) are drawn and laid on one of 304 days each, until they ask
 for 85 % of the devices; sizes, lengths and times of day stay as recorded.
-Prints one line of JSON: jobs, events, seconds of the whole command, reading included.
+Prints one line of JSON: jobs, events, seconds of the whole command, reading included, and the most
+memory that it held.
 
   bench/ten_months.py [--days 304] [--devices 4096] [--load 0.85] [--neap build/neap]
 """
@@ -16,6 +17,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,33 @@ def write(drawn, file):
                    % (at * 1000000, number, devices, duration * 1000000))
 
 
+def most_memory_mib(pid):
+    """Of the process so far, 0 where it has ended. What wait4() tells counts this program in."""
+    try:
+        status = pathlib.Path("/proc/%d/status" % pid).read_text(encoding="ascii")
+    except OSError:
+        return 0
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found.group(1)) // 1024 if found else 0
+
+
+def timed(command, output):
+    """(status, what it printed, seconds, most memory) of a command."""
+    with open(output, "w+", encoding="utf-8") as file:
+        began = time.monotonic()
+        with subprocess.Popen(command, stdout=file) as process:
+            peak_mib = 0
+            while process.poll() is None:
+                peak_mib = max(peak_mib, most_memory_mib(process.pid))
+                try:
+                    process.wait(timeout=0.2)
+                except subprocess.TimeoutExpired:
+                    pass
+            took = time.monotonic() - began
+        file.seek(0)
+        return process.returncode, file.read(), took, peak_mib
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--days", type=int, default=304)
@@ -77,20 +106,18 @@ def main():
         workload = pathlib.Path(folder) / "jobs.jsonl"
         with open(workload, "w", encoding="utf-8") as file:
             write(drawn, file)
-        began = time.monotonic()
-        done = subprocess.run(
+        status, output, took, peak_mib = timed(
             [options.neap, "simulate", "--cluster", "%dx8xA100-80G" % (options.devices // 8),
              "--workload", str(workload), "--checkpoint", "signals", "--json", *options.simulate],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        took = time.monotonic() - began
-    if done.returncode != 0:
-        print(done.stderr, file=sys.stderr)
+            pathlib.Path(folder) / "output")
+    if status != 0:
         return 1
-    run = json.loads(done.stdout)["runs"][0]
+    run = json.loads(output)["runs"][0]
     print(json.dumps({"days": options.days, "devices": options.devices, "jobs": len(drawn),
                       "finished": run["jobs"]["finished"], "events": run["events"],
                       "arriving_days": (run["last_arrival_us"] - run["begin_us"]) / 8.64e10,
-                      "seconds": round(took, 2)}))
+                      "seconds": round(took, 2),
+                      "peak_mib": peak_mib}))
     return 0
 
 

@@ -21,6 +21,12 @@ import junit  # noqa: E402 (the path comes first)
 LIMIT_SECONDS = 3600
 
 
+def traces_folder():
+    """The recorded traces, empty where there are none."""
+    beside = ROOT.parent / "shared/traces"
+    return os.environ.get("NEAP_TRACES") or (str(beside) if beside.is_dir() else "")
+
+
 def run(command, **environment):
     """(status, output) of a command; status None when it cannot be started or does not end. What
     it said until then is kept."""
