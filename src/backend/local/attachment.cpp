@@ -189,7 +189,10 @@ void Attachment::clear_remains() {
   const std::vector<pid_t> remains = remains_of(leftover.marks);
   for (const pid_t pid : remains) (void)::kill(pid, SIGKILL);
   // The capacity is free only when nothing is left, however long that takes.
-  if (!remains.empty()) return later(clear_again, &Attachment::clear_remains);
+  // One look may miss a process that forks or is between two programs, whose environment is empty.
+  const bool once_more = !remains.empty() || !seemed_clear_;
+  seemed_clear_ = remains.empty();
+  if (once_more) return later(clear_again, &Attachment::clear_remains);
   if (leftover.marks.cgroup) leftover.marks.cgroup->remove();
   if (leftover.exit) {
     Exited exit = *leftover.exit;

@@ -68,6 +68,7 @@ class Attachment {
   std::uint64_t delivered_ = 0;
   std::uint64_t acknowledged_ = 0;
   std::optional<EventLoop::TimerId> timer_;
+  bool seemed_clear_ = false;  // at the last look nothing of the task was left
   bool forgotten_ = false;
   bool removed_ = false;
 };
