@@ -11,12 +11,15 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/resize.h"
+#include "core/testing/property_run.h"
 #include "core/testing/script.h"
 
 namespace neap {
 namespace {
 
+using testing::check_property;
 using testing::Script;
+using testing::Verdict;
 
 int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
 bool one_in(int n) { return any_below(n) == 0; }
@@ -214,30 +217,21 @@ class RangedPool {
   std::string fault_text_;
 };
 
-struct Outcome {
-  bool holds = false;
-  std::string message;
+struct Outcome : Verdict {
   int shrunk = 0, grown = 0;
 };
 
 Outcome run(Fault fault, int cases, rc::detail::TestParams params) {
   Outcome outcome;
-  params.maxSuccess = cases;
-  const auto result = rc::detail::checkTestable(
-      [&] {
-        RangedPool pool(fault);
-        for (int i = 0; i < 80; ++i) pool.anything();
-        pool.calm();
-        outcome.shrunk += pool.shrunk();
-        outcome.grown += pool.grown();
-        RC_LOG() << pool.text() << "\n" << pool.fault() << "\n";
-        RC_ASSERT(pool.fault().empty());
-      },
-      rc::detail::TestMetadata{}, params);
-  std::ostringstream message;
-  rc::detail::printResultMessage(result, message);
-  outcome.holds = result.template is<rc::detail::SuccessResult>();
-  outcome.message = message.str();
+  static_cast<Verdict&>(outcome) = check_property(cases, params, [&] {
+    RangedPool pool(fault);
+    for (int i = 0; i < 80; ++i) pool.anything();
+    pool.calm();
+    outcome.shrunk += pool.shrunk();
+    outcome.grown += pool.grown();
+    RC_LOG() << pool.text() << "\n" << pool.fault() << "\n";
+    RC_ASSERT(pool.fault().empty());
+  });
   return outcome;
 }
 

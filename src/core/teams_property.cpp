@@ -12,12 +12,15 @@
 #include "core/model/pool_index.h"
 #include "core/model/team_index.h"
 #include "core/rules/preempt.h"
+#include "core/testing/property_run.h"
 #include "core/testing/script.h"
 
 namespace neap {
 namespace {
 
+using testing::check_property;
 using testing::Script;
+using testing::Verdict;
 
 int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
 bool one_in(int n) { return any_below(n) == 0; }
@@ -352,33 +355,24 @@ class SharedPool {
   std::string fault_text_;
 };
 
-struct Outcome {
-  bool holds = false;
-  std::string message;
+struct Outcome : Verdict {
   std::map<std::string, int> faults;
   int given_back = 0, at_limits = 0;
 };
 
 Outcome run(Fault fault, int cases, rc::detail::TestParams params) {
   Outcome outcome;
-  params.maxSuccess = cases;
   params.disableShrinking = true;  // it takes minutes
-  const auto result = rc::detail::checkTestable(
-      [&] {
-        SharedPool pool(fault);
-        for (int i = 0; i < 60; ++i) pool.anything();
-        pool.press();
-        outcome.given_back += pool.given_back();
-        outcome.at_limits += pool.at_limits();
-        if (!pool.fault().empty()) ++outcome.faults[pool.fault()];
-        RC_LOG() << pool.text() << "\n" << pool.fault() << "\n";
-        RC_ASSERT(pool.fault().empty());
-      },
-      rc::detail::TestMetadata{}, params);
-  std::ostringstream message;
-  rc::detail::printResultMessage(result, message);
-  outcome.holds = result.template is<rc::detail::SuccessResult>();
-  outcome.message = message.str();
+  static_cast<Verdict&>(outcome) = check_property(cases, params, [&] {
+    SharedPool pool(fault);
+    for (int i = 0; i < 60; ++i) pool.anything();
+    pool.press();
+    outcome.given_back += pool.given_back();
+    outcome.at_limits += pool.at_limits();
+    if (!pool.fault().empty()) ++outcome.faults[pool.fault()];
+    RC_LOG() << pool.text() << "\n" << pool.fault() << "\n";
+    RC_ASSERT(pool.fault().empty());
+  });
   return outcome;
 }
 

@@ -63,7 +63,7 @@ struct Body {
 };
 
 struct Claim {
-  Time since, forced_at, start_by, naive;
+  Time since, forced_at, start_by;
 };
 
 class Contest {
@@ -352,7 +352,7 @@ class Contest {
     const TaskState& task = state.tasks.at(bound.task);
     if (bound.code == BoundCode::issued) {
       ++result_.promised;
-      claims_[bound.task] = {now_, bound.forced_at, bound.start_by, naive(state, task, bound)};
+      claims_[bound.task] = {now_, bound.forced_at, bound.start_by};
       return;
     }
     result_.withdrawn += claims_.erase(bound.task) > 0 ? 1 : 0;
@@ -362,7 +362,7 @@ class Contest {
   }
 
   void judge(TaskId id, const Claim& claim, Time at) {
-    const Time by = plan_.planted == Planted::total ? claim.naive : claim.start_by;
+    const Time by = claim.start_by;
     if (at == end_ && by >= end_) return;  // it may start yet
     ++(at <= by ? result_.kept : result_.late);
     const std::int64_t permille =
@@ -370,21 +370,6 @@ class Contest {
     if (permille <= result_.worst_permille) return;
     result_.worst_permille = permille;
     result_.worst = state_.tasks.at(id).spec.name;
-  }
-
-  // The formula as it reads when the lane is taken for one large node.
-  Time naive(const PoolState& state, const TaskState& task, const StartBoundSet& bound) const {
-    std::int64_t area = 0;
-    std::int64_t largest = task.spec.request.count;
-    for (const WaitKey& waiting : state.index->promised) {
-      if (waiting.rank != 0 || waiting.task == task.id) continue;
-      if (std::tie(waiting.forced_at, waiting.task) > std::tie(bound.forced_at, task.id)) break;
-      const TaskSpec& other = state.tasks.at(waiting.task).spec;
-      area += lane_tenure(state.spec, other).value * other.request.count;
-      largest = std::max<std::int64_t>(largest, other.request.count);
-    }
-    return bound.forced_at + lane_clearing(state.spec) +
-           Micros(area / std::max<std::int64_t>(1, plan_.lane - largest + 1));
   }
 
   // The bug: whoever is forced and fits goes, though another was forced before.

@@ -13,10 +13,9 @@ namespace neap::testing {
 
 // What arrives beside single devices.
 enum class Shapes : std::uint8_t { singles, gangs, parts, shares, mixed };
-// Bugs that the contest has to see. backfill: forced tasks start in the lane past the first of them
-// that finds no room. total: the promise is held against C - g_max + 1, as if free devices were
-// always on one node.
-enum class Planted : std::uint8_t { none, backfill, total };
+// A bug that the contest has to see: forced tasks start in the lane past the first of them that
+// finds no room.
+enum class Planted : std::uint8_t { none, backfill };
 
 struct ContestPlan {
   std::uint64_t seed = 1;
