@@ -64,7 +64,8 @@ class Control {
   // The file's one task or service, after config::fit_to_pool. An error's context is the field
   // that is wrong ("gpu.memory"); the API adds file and line. conflict: a live one has the name.
   virtual Result<Subject> submit(const Caller& caller, config::TaskFile file) = 0;
-  // As a new version of the live service of its name, or as a new service where there is none.
+  // As a new version of the live service of its name; not_found where there is none. One that is
+  // being loaded already is given up for it.
   virtual Result<Subject> replace(const Caller& caller, config::TaskFile file) = 0;
   // All its stages or none of them; an error's context is such as "stages[2].gpus".
   virtual Result<Subject> submit_pipeline(const Caller& caller, config::PipelineFile file) = 0;
@@ -72,6 +73,8 @@ class Control {
   virtual Result<void> cancel_task(const Caller& caller, std::uint64_t id) = 0;
   // Stops all replicas and forgets the service.
   virtual Result<void> cancel_service(const Caller& caller, std::uint64_t id) = 0;
+  // Gives up the version that is being loaded; conflict: none is.
+  virtual Result<void> cancel_version(const Caller& caller, std::uint64_t id) = 0;
   virtual Result<void> scale_service(const Caller& caller, std::uint64_t id, Scale scale) = 0;
   // Pausing a paused pool, and resuming a running one, succeeds and changes nothing.
   virtual Result<void> pause(const Caller& caller, std::string_view reason) = 0;

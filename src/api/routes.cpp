@@ -439,6 +439,11 @@ void add_service_routes(http::Router& router, const Routes& routes) {
       return reply(routes.control().cancel_service(caller, id));
     });
   });
+  router.add("DELETE", "/v1/services/{service}/version", [routes](const Request& r) {
+    return routes.with_service(r, [&](const Caller& caller, std::uint64_t id) {
+      return reply(routes.control().cancel_version(caller, id));
+    });
+  });
   router.add("POST", "/v1/services/{service}/scale",
              [routes](const Request& r) { return routes.scale(r); });
 }

@@ -154,6 +154,8 @@ TEST_F(ServerTest, AServiceIsReplacedWhenAskedForC4) {
   };
   ASSERT_TRUE(replace("chat"));
   EXPECT_TRUE(control_.asked().back().starts_with("replace chat"));
+  ASSERT_TRUE(local().remove("/v1/services/chat/version"));
+  EXPECT_TRUE(control_.asked().back().starts_with("cancel version 1"));
   if (::getuid() != 0) {
     EXPECT_EQ(replace("other").error().code, ErrorCode::permission_denied);
   }

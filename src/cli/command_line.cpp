@@ -256,6 +256,7 @@ class CommandLine {
         ->capture_default_str();
     app->add_option("--peak-devices", o.peak_devices,
                     "Devices at the highest rate, for each trace; without: the pool")
+        ->check(CLI::Range(std::int64_t{1}, lead_time::most_devices))
         ->allow_extra_args(false);
     app->add_option("--replica-rate", o.replica_rates, "Instead: requests a second of a replica")
         ->allow_extra_args(false);
@@ -323,6 +324,8 @@ class CommandLine {
     std::shared_ptr<CancelOptions> cancel_options;
     app = verb("cancel", "Stop tasks, services and pipelines", cancel_options, &cancel);
     app->add_option("names", cancel_options->names, "Names or ids")->required();
+    app->add_flag("--version", cancel_options->version,
+                  "Of a service: only the new version that is being loaded");
 
     std::shared_ptr<ScaleOptions> scale_options;
     app = verb("scale", "Change the bounds of a service's replicas", scale_options, &scale);

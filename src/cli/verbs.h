@@ -74,6 +74,7 @@ int logs(const Context& context, const LogsOptions& options);
 
 struct CancelOptions {
   std::vector<std::string> names;
+  bool version = false;  // of services: only the new version that is being loaded
 };
 int cancel(const Context& context, const CancelOptions& options);
 

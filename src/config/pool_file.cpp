@@ -21,6 +21,7 @@ constexpr std::size_t nodes_listed_max = 20'000;
 constexpr std::int64_t devices_max = 200'000;
 constexpr std::int64_t devices_per_node_max = 64;
 constexpr Micros longest = hours(24 * 365);
+constexpr Micros usual_chain_protect = hours(4);  // of each stage; decision 19
 
 Purpose purpose_by_name(std::string_view tier) {
   if (tier.starts_with("infer")) return Purpose::inference;
@@ -137,6 +138,12 @@ class PoolReader {
       spec.checkpoint_interval = minutes(interval_min);
     }
     preempt.flag("break_glass", spec.break_glass);
+    if (!spec.only_at_checkpoint && !spec.break_glass) {
+      preempt.refuse(
+          "only_at_checkpoint",
+          "false lets tasks be stopped away from a boundary, which is killing them: that "
+          "needs break_glass: true too");
+    }
     preempt.duration("grace", spec.grace, seconds(1), hours(1));
     preempt.duration("term_grace", spec.term_grace, seconds(1), hours(1));
     preempt.duration("guard_reclaim", spec.guard_reclaim, seconds(1), hours(1));
@@ -148,6 +155,7 @@ class PoolReader {
     preempt.whole("budget_per_day", spec.budget_per_day, {0, 10'000});
     preempt.duration("compensation", spec.compensation, Micros(0), hours(24));
     preempt.duration("wait_min", spec.wait_min, Micros(0), hours(24));
+    spec.chain_protect = usual_chain_protect;
     preempt.duration("chain_protect", spec.chain_protect, Micros(0), hours(24 * 30));
     preempt.whole("rounds", spec.rounds, {1, 100});
     preempt.whole("missed_checkpoints", spec.missed_checkpoints, {1, 100});

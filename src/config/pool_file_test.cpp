@@ -236,12 +236,24 @@ TEST(PoolFile, D6_TeamsAreReadAndSortedByName) {
   EXPECT_EQ(spec.teams[1], (TeamSpec{"vision", "lab", 2, std::nullopt, 3}));
 }
 
+TEST(PoolFile, D2_AwayFromABoundaryThereIsOnlyKilling) {
+  EXPECT_NE(
+      refused("pool: {total_gpus: 4}\npreempt: {only_at_checkpoint: false}\n")
+          .find("pool.yaml:2: preempt.only_at_checkpoint: false lets tasks be stopped away from "
+                "a boundary, which is killing them: that needs break_glass: true too"),
+      std::string::npos);
+  EXPECT_TRUE(accepted("pool: {total_gpus: 4}\n"
+                       "preempt: {only_at_checkpoint: false, break_glass: true}\n")
+                  .spec.preempt.break_glass);
+}
+
 TEST(PoolFile, D6_FaultsOfTeamsNameLineAndField) {
   const std::string pool = "pool: {total_gpus: 16, inference_guard_min: 4}\nteams:\n";
   EXPECT_EQ(refused(pool + "  - {name: a, parent: b}\n"),
             "pool.yaml:3: teams[0].parent: no team \"b\" is listed; expected one of this list");
   EXPECT_EQ(refused(pool + "  - {name: a, parent: b}\n  - {name: b, parent: a}\n"),
-            "pool.yaml:3: teams[0].parent: \"a\" is above itself: a < b < ...");
+            "pool.yaml:3: teams[0].parent: \"a\" is above itself: a < b < ...\n"
+            "pool.yaml:4: teams[1].parent: \"b\" is above itself: b < a < ...");
   EXPECT_EQ(refused(pool + "  - name: a\n    limit: 2\n    guarantee: 3\n"),
             "pool.yaml:5: teams[0].guarantee: 3 devices, more than its limit of 2 devices");
   EXPECT_EQ(refused(pool + "  - {name: a, guarantee: 8}\n  - {name: b, guarantee: 5}\n"),

@@ -40,11 +40,11 @@ void read_teams(Fields& top, PoolSpec& pool) {
   if (!top.reading().problems.empty()) return;
   // In the order of the file, so that of two that clash the later one is named.
   for (const Entry& entry : entries) pool.teams.push_back(entry.team);
-  if (const auto fault = fault_of_teams(pool)) {
-    const Entry& entry = entries[fault->team];
-    top.reading().problems.add(entry.lines.at(fault->field),
-                               "teams[" + std::to_string(entry.index) + "]." + fault->field,
-                               fault->message);
+  for (const TeamFault& fault : faults_of_teams(pool)) {
+    const Entry& entry = entries[fault.team];
+    top.reading().problems.add(entry.lines.at(fault.field),
+                               "teams[" + std::to_string(entry.index) + "]." + fault.field,
+                               fault.message);
   }
   std::sort(pool.teams.begin(), pool.teams.end(),
             [](const TeamSpec& a, const TeamSpec& b) { return a.name < b.name; });

@@ -5,6 +5,7 @@
 
 #include "core/apply_parts.h"
 #include "core/model/check.h"
+#include "core/model/codec.h"
 #include "core/rules/chain.h"
 #include "core/rules/scale.h"
 
@@ -148,6 +149,23 @@ void take_metrics(PoolState& state, const MetricsRead& read) {
   state.index->agenda.pipelines.insert(read.pipeline);
 }
 
+namespace {
+
+// Stages whose version is not to be there.
+void fail_deployments(PoolState& state, ServiceId service, const std::string& why) {
+  for (PipelineState& pipeline : state.pipelines) {
+    if (!is_live(pipeline)) continue;
+    for (StageState& stage : pipeline.stages) {
+      const bool deploys = stage.phase == StagePhase::running && stage.service == service;
+      if (!deploys || !stage.fault.empty()) continue;
+      stage.fault = why;
+      state.index->agenda.pipelines.insert(pipeline.id);
+    }
+  }
+}
+
+}  // namespace
+
 void enter_stage(PoolState& state, const StageEntered& entered) {
   PipelineState& pipeline = pipeline_at(state, entered.pipeline);
   StageState& stage = stage_at(pipeline, entered.stage);
@@ -160,6 +178,7 @@ void enter_stage(PoolState& state, const StageEntered& entered) {
     refresh_queue(state, task);
     return;
   }
+  fail_deployments(state, entered.service, "pipeline " + pipeline.name + " deployed another after");
   stage.service = entered.service;
   const ServiceSpec spec = *std::exchange(stage.deploys, std::nullopt);
   if (entered.service.value < state.services.size()) {
@@ -174,7 +193,11 @@ void end_stage(PoolState& state, const StageEnded& ended) {
   StageState& stage = stage_at(pipeline, ended.stage);
   change_stage(state, stage, ended.outcome);
   stage.detail = ended.why;
-  stage.deploys.reset();
+  if (stage.deploys) {  // of what never came the name is left
+    ServiceSpec named;
+    named.name = std::move(stage.deploys->name);
+    stage.deploys = std::move(named);
+  }
   TaskState* task = stage.task.valid() ? state.tasks.find(stage.task) : nullptr;
   if (task != nullptr && task->phase == Phase::waiting) {
     task->detail = ended.why;
@@ -228,12 +251,37 @@ void begin_version(PoolState& state, ServiceState& service, const ServiceSpec& s
   state.index->agenda.services.insert(service.id.value);
   const std::int32_t staying = staying_replicas(state, service);
   Roll roll{service.spec, service.version, state.now, staying, RollPhase::forward, {}};
+  if (service.roll) {  // what is given up is the last version that served, not one half loaded
+    roll.wanted = service.roll->wanted;
+    if (service.roll->phase == RollPhase::forward) {
+      roll.before = std::move(service.roll->before);
+      roll.from = service.roll->from;
+    }
+  }
   service.spec = spec;
   service.tier = *find_tier(state.spec, spec.tier);
   service.version = ++service.newest_version;
   service.failures = 0;
   forget_load(service);
-  if (staying > 0) service.roll = std::move(roll);
+  service.roll = std::move(roll);
+}
+
+namespace {
+
+// Whether what is asked for is what served before the version that is being loaded.
+bool is_version_before(const ServiceState& service, const ServiceSpec& spec) {
+  if (!service.roll || service.roll->phase != RollPhase::forward) return false;
+  return encode(ServiceReplaced{service.roll->before, {}}) == encode(ServiceReplaced{spec, {}});
+}
+
+}  // namespace
+
+void replace_version(PoolState& state, ServiceState& service, const ServiceReplaced& asked) {
+  if (is_version_before(service, asked.spec)) {
+    return settle_roll(state, {service.id, RollOutcome::rolled_back, asked.by + " took it back"});
+  }
+  fail_deployments(state, service.id, "another version, submitted by " + asked.by + ", came after");
+  begin_version(state, service, asked.spec);
 }
 
 void settle_roll(PoolState& state, const ServiceRolled& rolled) {

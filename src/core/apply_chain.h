@@ -20,6 +20,8 @@ void end_stage(PoolState& state, const StageEnded& ended);
 
 ServiceState& add_service(PoolState& state, const ServiceSpec& spec);
 void begin_version(PoolState& state, ServiceState& service, const ServiceSpec& spec);
+// As begin_version(); what served before the version that is being loaded gives that one up.
+void replace_version(PoolState& state, ServiceState& service, const ServiceReplaced& asked);
 void settle_roll(PoolState& state, const ServiceRolled& rolled);
 
 // A task was placed, or ended: its pipeline takes notice.

@@ -293,7 +293,7 @@ class EventApplier {
   }
   void operator()(const ServiceReplaced& e) {
     const ServiceId id = *find_live_service(state_, e.spec.name);
-    begin_version(state_, state_.services[id.value], e.spec);
+    replace_version(state_, state_.services[id.value], e);
   }
   void operator()(const PipelineSubmitted& e) { submit_pipeline(state_, e.spec); }
   void operator()(const PipelineCancelRequested& e) { cancel_pipeline(state_, e); }

@@ -67,7 +67,7 @@ class Watcher {
       if (pipeline == nullptr || pipeline->ended != Time::never()) continue;
       const Time until = pipeline->begun == Time::never()
                              ? Time(0)
-                             : pipeline->begun + state.spec.preempt.chain_protect;
+                             : task.first_started + state.spec.preempt.chain_protect;
       const bool lent = std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& slot) {
         return state.device(slot.device).role == Role::buffer;
       });

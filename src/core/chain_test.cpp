@@ -331,6 +331,32 @@ TEST_F(Chain, IsProtectedForItsTimeAndNoLongerD9) {
   EXPECT_EQ(s.where("p.train").substr(0, 8), "yielding");
 }
 
+// The next stage has its own time, however long the one before it ran.
+TEST_F(Chain, EachStageIsProtectedFromItsOwnStartS8) {
+  s.spec.preempt.chain_protect = hours(4);
+  open(1);
+  ASSERT_TRUE(submit(train_to_deploy()));
+  run("p.train");
+  s.work(hours(5));
+  s.exited("p.train", 0);
+  run("p.evaluate");
+  s.work(hours(1));
+  ASSERT_TRUE(s.submit(Script::service("burst", 1, 1)));
+  s.work(minutes(10));
+  EXPECT_EQ(s.where("p.evaluate").substr(0, 7), "running");
+}
+
+TEST_F(Chain, ALongTrainingOfAChainYieldsToInferenceS3) {
+  s.spec.preempt.chain_protect = hours(4);
+  open(1);
+  ASSERT_TRUE(submit(train_to_deploy()));
+  run("p.train");
+  s.work(hours(5));
+  ASSERT_TRUE(s.submit(Script::service("burst", 1, 1)));
+  s.work(minutes(1));
+  EXPECT_EQ(s.where("p.train").substr(0, 8), "yielding");
+}
+
 // Where others may ask for the devices at any time, a chain would be cut: it is not placed there.
 TEST_F(Chain, IsNotPlacedOnLendableDevicesD9) {
   s.spec.elastic_buffer = 1;

@@ -44,9 +44,10 @@ class EventChecker {
                         " of this file's total_gpus",
                     "pool.inference_guard_min");
     }
-    if (const auto fault = fault_of_teams(spec)) {
-      return refuse(ErrorCode::invalid_argument, fault->message,
-                    "teams[" + std::to_string(fault->team) + "]." + fault->field);
+    if (const auto faults = faults_of_teams(spec); !faults.empty()) {
+      const TeamFault& first = faults.front();
+      return refuse(ErrorCode::invalid_argument, first.message,
+                    "teams[" + std::to_string(first.team) + "]." + first.field);
     }
     if (spec.starts.at_once < 0 || spec.starts.apart < Micros(0) ||
         spec.starts.loading < Micros(0)) {
@@ -136,12 +137,7 @@ class EventChecker {
                     "the service " + e.spec.name + " belongs to " + service.spec.owner.user,
                     "name");
     }
-    if (service.roll) {
-      return refuse(
-          ErrorCode::conflict,
-          "another version of " + e.spec.name + " is being loaded: wait until it is there", "name");
-    }
-    if (service.spec.team != e.spec.team) return refuse_other_team(service.spec);
+    if (service.spec.team != e.spec.team) return refuse_other_team(service.spec, e.spec, "team");
     return check_service(e.spec);
   }
 
@@ -356,15 +352,17 @@ class EventChecker {
       return refuse(ErrorCode::conflict, "the service " + name + " belongs to " + old.owner.user,
                     "name");
     }
-    if (old.team != spec.stages[number].service->team) return refuse_other_team(old);
+    const ServiceSpec& next = *spec.stages[number].service;
+    if (old.team != next.team) return refuse_other_team(old, next, "name");
     return {};
   }
   // Its devices are on the account of one team.
-  static Result<void> refuse_other_team(const ServiceSpec& old) {
+  static Result<void> refuse_other_team(const ServiceSpec& old, const ServiceSpec& next,
+                                        std::string field) {
     return refuse(ErrorCode::conflict,
-                  "the service " + old.name + " is of team " + old.team +
-                      "; remove it to submit it for another",
-                  "team");
+                  "the service " + old.name + " is of team " + old.team + ", this is for team " +
+                      next.team + "; remove it to submit it for another",
+                  std::move(field));
   }
 
   Result<void> known_node(const std::string& name) const {
@@ -423,7 +421,7 @@ class EventChecker {
         check(state_.tier(pipeline.group).name, pipeline.group, pipeline.name);
       }
       for (const StageState& stage : pipeline.stages) {
-        if (!stage.deploys) continue;
+        if (!stage.deploys || has_ended(stage.phase)) continue;
         const std::string& tier = stage.deploys->tier;
         check(tier, find_tier(state_.spec, tier).value_or(TierId::none()), pipeline.name);
       }

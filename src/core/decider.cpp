@@ -13,6 +13,7 @@
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/resize.h"
+#include "core/rules/roll.h"
 #include "core/rules/scale.h"
 #include "core/rules/starts.h"
 #include "core/rules/teams.h"
@@ -219,7 +220,10 @@ void Decider::scale_services() {
 
 void Decider::scale_service(ServiceId id) {
   const ServiceState& service = state_.service(id);
-  if (service.roll && !service.removed) return roll_service(id);
+  if (service.roll && !service.removed) {
+    const bool by_load = is_untried(service);
+    if (roll_service(id) == Rolling::ended || !by_load) return;
+  }
   const ScaleStep change = scale_step(state_, service, now_);
   for (std::int32_t i = 0; i < change.add; ++i) {
     emit(ReplicaAdded{id, state_.tasks.next_id(), change.why, change.cause});

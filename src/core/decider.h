@@ -68,7 +68,8 @@ class Decider {
   void clear_guard();
   void clear_adoption();
   void scale_service(ServiceId id);
-  void roll_service(ServiceId id);
+  enum class Rolling : std::uint8_t { ended, goes_on };
+  Rolling roll_service(ServiceId id);
   void settle_plan(TaskId task);
   [[nodiscard]] bool has_lost_a_device(const Plan& plan) const;
   // decider_room.cpp

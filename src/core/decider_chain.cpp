@@ -25,11 +25,11 @@ void Decider::advance_pipelines() {
 
 // ---- 6 ---------------------------------------------------------------------------------------
 
-void Decider::roll_service(ServiceId id) {
+Decider::Rolling Decider::roll_service(ServiceId id) {
   const RollStep change = roll_step(state_, state_.service(id));
   if (change.ends) {
     emit(*change.ends);
-    return;  // its replicas are looked at again
+    return Rolling::ended;  // its replicas are looked at again
   }
   for (const TaskId replica : change.remove) {
     const TaskState& task = state_.tasks.at(replica);
@@ -45,6 +45,7 @@ void Decider::roll_service(ServiceId id) {
     emit(ReplicaAdded{id, state_.tasks.next_id(), "the new version, beside the old one",
                       ReplicaCause::roll});
   }
+  return Rolling::goes_on;
 }
 
 }  // namespace neap

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/model/pool_index.h"
+#include "core/rules/roll.h"
 #include "core/testing/script.h"
 
 namespace neap {
@@ -18,7 +19,7 @@ class RollTest : public ::testing::Test {
   void serve(int devices, int replicas) {
     s.configure();
     s.node("n0", "a", devices);
-    ServiceSpec first = Script::service("chat", replicas, replicas);
+    ServiceSpec first = Script::service("chat", replicas, std::max(replicas, 1));
     first.launch = "v1";
     ASSERT_TRUE(s.submit(first));
     for (int i = 0; i < replicas; ++i) bring_up(name(i));
@@ -28,6 +29,7 @@ class RollTest : public ::testing::Test {
     next.launch = launch;
     return s.event(ServiceReplaced{std::move(next), "ann"});
   }
+  void scale(int min, int max) { ASSERT_TRUE(s.event(ServiceScaled{"chat", min, max, "ann"})); }
   static std::string name(int n) { return "chat." + std::to_string(n); }
   void bring_up(const std::string& replica) {
     s.started(replica);
@@ -132,10 +134,8 @@ TEST_F(RollTest, ALostNodeIsNoFaultOfTheVersionC4) {
   EXPECT_TRUE(service().rolled_back.empty());
 }
 
-TEST_F(RollTest, OneVersionAtATimeC4) {
+TEST_F(RollTest, OnlyWhatIsOnesOwnAndThereIsReplacedC4) {
   serve(2, 1);
-  ASSERT_TRUE(replace("v2"));
-  EXPECT_EQ(replace("v3").error().code, ErrorCode::conflict);
   ServiceSpec stranger = service().spec;
   stranger.owner.uid = 99;
   EXPECT_EQ(s.event(ServiceReplaced{stranger, "bob"}).error().code, ErrorCode::permission_denied);
@@ -162,13 +162,93 @@ TEST_F(RollTest, AServiceThatIsRemovedMeanwhileGoesAsAWholeC4) {
   EXPECT_EQ(s.where("chat.1").substr(0, 8), "stopping");
 }
 
-TEST_F(RollTest, WithNoReplicaThereIsNothingToReplaceC4) {
-  s.configure();
-  s.node("n0", "a", 1);
-  ASSERT_TRUE(s.submit(Script::service("chat", 0, 1)));
+// Nothing serves that it could take over from, and nothing has tried it.
+TEST_F(RollTest, AVersionOfAServiceWithoutReplicasIsUntriedUntilOneIsHealthyC4) {
+  serve(2, 0);
   ASSERT_TRUE(replace("v2"));
-  EXPECT_FALSE(service().roll);
   EXPECT_EQ(service().spec.launch, "v2");
+  ASSERT_TRUE(service().roll);
+  EXPECT_TRUE(is_untried(service()));
+  EXPECT_EQ(holding(), 0);  // load alone starts one
+  scale(1, 1);
+  s.started("chat.0");
+  EXPECT_TRUE(is_untried(service()));
+  s.healthy("chat.0");
+  EXPECT_FALSE(service().roll);
+  EXPECT_EQ(ready("v2"), 1);
+}
+
+TEST_F(RollTest, AnUntriedVersionWhoseFirstReplicaFailsGoesBackC4) {
+  serve(2, 0);
+  ASSERT_TRUE(replace("bad"));
+  scale(1, 2);
+  s.started("chat.0");
+  s.exited("chat.0", 1);
+  EXPECT_EQ(service().spec.launch, "v1");
+  EXPECT_EQ(service().rolled_back, "chat.0 exited with 1");
+  EXPECT_TRUE(s.state.conditions.contains("service_rolled_back"));
+  bring_up("chat.1");
+  EXPECT_EQ(ready("v1"), 1);
+  EXPECT_FALSE(service().roll);
+}
+
+TEST_F(RollTest, AnUntriedVersionIsSupersededC4) {
+  serve(1, 0);
+  ASSERT_TRUE(replace("v2"));
+  scale(1, 1);
+  s.started("chat.0");
+  ASSERT_TRUE(replace("v3"));
+  EXPECT_EQ(s.where("chat.0").substr(0, 8), "stopping");
+  EXPECT_EQ(service().roll->before.launch, "v1");
+  EXPECT_TRUE(is_untried(service()));
+  s.exited("chat.0", 0, 15);
+  bring_up("chat.1");
+  EXPECT_EQ(ready("v3"), 1);
+}
+
+// What does not come up may be for ever: a newer version takes its place, and falls back to the
+// last that served.
+TEST_F(RollTest, ANewerVersionSupersedesOneThatIsBeingLoadedC4) {
+  serve(2, 1);
+  ASSERT_TRUE(replace("v2"));
+  s.started("chat.1");
+  ASSERT_TRUE(replace("v3"));
+  EXPECT_EQ(s.where("chat.1").substr(0, 8), "stopping");
+  EXPECT_EQ(holding(), 2);  // never more than one beside the old ones
+  EXPECT_EQ(ready("v1"), 1);
+  s.exited("chat.1", 0, 15);
+  s.started("chat.2");
+  s.exited("chat.2", 1);
+  EXPECT_EQ(service().spec.launch, "v1");
+  EXPECT_EQ(service().rolled_back, "chat.2 exited with 1");
+  EXPECT_EQ(ready("v1"), 1);
+}
+
+TEST_F(RollTest, AVersionWithoutRoomIsGivenUpForTheOneBeforeC4) {
+  serve(1, 1);
+  const ServiceSpec before = service().spec;
+  ASSERT_TRUE(replace("v2"));
+  EXPECT_EQ(s.where("chat.1"), "waiting whole_devices");
+  ASSERT_TRUE(s.event(ServiceReplaced{before, "ann"}));
+  EXPECT_NE(s.where("chat.1").substr(0, 7), "waiting");
+  EXPECT_EQ(ready("v1"), 1);
+  EXPECT_EQ(service().rolled_back, "ann took it back");
+  EXPECT_FALSE(service().roll);
+}
+
+TEST_F(RollTest, ASupersededStageFailsS8) {
+  serve(2, 1);
+  PipelineSpec spec;
+  spec.name = "p";
+  StageSpec& deploy = spec.stages.emplace_back();
+  deploy.name = "deploy";
+  deploy.service = service().spec;
+  deploy.service->launch = "v2";
+  ASSERT_TRUE(s.event(PipelineSubmitted{spec}));
+  ASSERT_TRUE(replace("v3"));
+  const StageState& stage = find_pipeline(s.state, "p")->stages[0];
+  EXPECT_EQ(stage.phase, StagePhase::failed);
+  EXPECT_EQ(stage.detail, "another version, submitted by ann, came after");
 }
 
 // Its version comes next; where the service is removed instead, it is a new one.

@@ -66,7 +66,11 @@ Result<api::Subject> ControlPort::replace(const api::Caller& caller, config::Tas
   auto fitted = ask<std::shared_ptr<config::TaskFile>>(
       [this, file](const PoolState& state,
                    const Books&) -> Result<std::shared_ptr<config::TaskFile>> {
-        if (!find_live_service(state, file.name())) return std::shared_ptr<config::TaskFile>();
+        if (!find_live_service(state, file.name())) {
+          return fail(ErrorCode::not_found,
+                      "no service is called " + file.name() + ": submit it without --replace",
+                      "name");
+        }
         auto copy = std::make_shared<config::TaskFile>(file);
         if (auto fits = config::fit_to_pool(state.spec, *copy); !fits) {
           return tl::unexpected(fits.error());
@@ -77,10 +81,25 @@ Result<api::Subject> ControlPort::replace(const api::Caller& caller, config::Tas
         return copy;
       });
   if (!fitted) return tl::unexpected(fitted.error());
-  if (*fitted == nullptr) return submit(caller, std::move(file));
   auto outcome = tell(ServiceReplaced{std::get<ServiceSpec>((*fitted)->spec), caller.user});
   if (!outcome) return tl::unexpected(outcome.error());
   return find_service((*fitted)->name());
+}
+
+Result<void> ControlPort::cancel_version(const api::Caller& caller, std::uint64_t id) {
+  auto before = ask<ServiceSpec>([id](const PoolState& state, const Books&) -> Result<ServiceSpec> {
+    if (id >= state.services.size() || state.services[id].removed) {
+      return fail(ErrorCode::not_found, "there is no such service");
+    }
+    const ServiceState& service = state.services[id];
+    if (!service.roll || service.roll->phase != RollPhase::forward) {
+      return fail(ErrorCode::conflict, "no new version of " + service.spec.name +
+                                           " is being loaded: there is none to give up");
+    }
+    return service.roll->before;
+  });
+  if (!before) return tl::unexpected(before.error());
+  return tell(ServiceReplaced{std::move(*before), caller.user}).map([](const auto&) {});
 }
 
 Result<void> ControlPort::cancel_pipeline(const api::Caller& caller, std::uint64_t id) {

@@ -42,6 +42,7 @@ class ControlPort final : public api::Control {
   Result<void> cancel_pipeline(const api::Caller& caller, std::uint64_t id) override;
   Result<void> cancel_task(const api::Caller& caller, std::uint64_t id) override;
   Result<void> cancel_service(const api::Caller& caller, std::uint64_t id) override;
+  Result<void> cancel_version(const api::Caller& caller, std::uint64_t id) override;
   Result<void> scale_service(const api::Caller& caller, std::uint64_t id,
                              api::Scale scale) override;
   Result<void> pause(const api::Caller& caller, std::string_view reason) override;

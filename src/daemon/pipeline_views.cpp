@@ -4,6 +4,7 @@
 
 #include "core/rules/chain.h"
 #include "core/rules/explain.h"
+#include "core/rules/roll.h"
 
 namespace neap::daemon {
 
@@ -87,6 +88,11 @@ std::string version_text(const PoolState& state, const ServiceState& service) {
       if (task.version == service.version && task.phase == Phase::waiting) {
         waits = ", " + explain_wait(state, task);
       }
+    }
+    if (is_untried(service)) {
+      return "a new version that nothing has tried: the first replica that gets healthy proves it, "
+             "one that fails brings the version before back" +
+             waits;
     }
     const char* what = service.roll->phase == RollPhase::back ? "goes back to the version before: "
                                                               : "loads a new version: ";

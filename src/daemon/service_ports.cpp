@@ -22,7 +22,8 @@ std::set<std::int32_t> ports_in_use(const PoolState& state) {
   }
   for (const PipelineState& pipeline : state.pipelines) {
     for (const StageState& stage : pipeline.stages) {
-      if (stage.deploys) ports.insert(service_port(stage.deploys->launch));
+      if (stage.deploys && !has_ended(stage.phase))
+        ports.insert(service_port(stage.deploys->launch));
     }
   }
   return ports;

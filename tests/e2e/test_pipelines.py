@@ -236,6 +236,16 @@ class PipelineTest(unittest.TestCase):
         wait_for("the roll back", lambda: any(c["name"] == "service_rolled_back"
                                               for c in pool.status()["conditions"]))
         wait_for("one replica", lambda: pool.service("chat")["service"]["replicas_wanted"] == 1)
+        # Taken back before it is there; and what is not there is not replaced.
+        self.assertEqual(pool.cli("submit", "--replace", file).returncode, 0)
+        done = pool.cli("cancel", "--version", "chat")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wait_for("one replica", lambda: pool.service("chat")["service"]["replicas_wanted"] == 1)
+        self.assertIn("took it back", pool.service("chat")["service"]["reason"])
+        self.assertIn("there is none to give up", pool.cli("cancel", "--version", "chat").stderr)
+        file.write_text(json.dumps({"service": {**chat(pool, "v3"), "name": "nobody"}}))
+        self.assertIn("no service is called nobody: submit it without --replace",
+                      pool.cli("submit", "--replace", file).stderr)
         traffic.ended()
         self.assertEqual(traffic.failures, [])
         self.assertEqual(traffic.answers[-1], "v2")

@@ -180,6 +180,12 @@ Result<void> FakeControl::cancel_service(const Caller& caller, std::uint64_t id)
   return {};
 }
 
+Result<void> FakeControl::cancel_version(const Caller& caller, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  note("cancel version " + std::to_string(id), caller);
+  return {};
+}
+
 Result<void> FakeControl::scale_service(const Caller& caller, std::uint64_t id, Scale scale) {
   const std::lock_guard lock(mutex_);
   note("scale " + std::to_string(id) + " " + std::to_string(scale.replicas_min) + ".." +

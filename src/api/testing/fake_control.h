@@ -28,6 +28,7 @@ class FakeControl final : public Control {
   Result<void> cancel_pipeline(const Caller& caller, std::uint64_t id) override;
   Result<void> cancel_task(const Caller& caller, std::uint64_t id) override;
   Result<void> cancel_service(const Caller& caller, std::uint64_t id) override;
+  Result<void> cancel_version(const Caller& caller, std::uint64_t id) override;
   Result<void> scale_service(const Caller& caller, std::uint64_t id, Scale scale) override;
   Result<void> pause(const Caller& caller, std::string_view reason) override;
   Result<void> resume(const Caller& caller) override;

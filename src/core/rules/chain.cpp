@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/pool_index.h"
+#include "core/rules/roll.h"
 
 namespace neap {
 
@@ -125,7 +126,8 @@ class StageStep {
     if (service.spec.owner.uid != pipeline_.owner.uid) {
       return ends(StagePhase::failed, "the service " + spec.name + " is another user's by now");
     }
-    if (service.roll) return std::nullopt;  // until that version is there, or given up
+    // Until that version is there, or given up; one that nothing has tried may be so for ever.
+    if (service.roll && !is_untried(service)) return std::nullopt;
     return StageEntered{pipeline_.id, number_, TaskId::none(), *live, spec.team};
   }
 
@@ -149,10 +151,11 @@ class StageStep {
     const ServiceState& service = state_.service(stage_.service);
     if (is_cancelled()) return ends_cancelled();
     if (service.removed) return ends(StagePhase::failed, "the service was removed");
+    if (!stage_.fault.empty()) return ends(StagePhase::failed, stage_.fault);
     if (!service.rolled_back.empty()) {
       return ends(StagePhase::failed, "rolled back: " + service.rolled_back);
     }
-    if (service.roll) return std::nullopt;
+    if (service.roll && !is_untried(service)) return std::nullopt;
     const bool serves = std::any_of(service.replicas.begin(), service.replicas.end(),
                                     [&](TaskId id) { return state_.tasks.at(id).ready; });
     if (serves || service.spec.min_replicas == 0) return ends(StagePhase::done);
@@ -202,8 +205,10 @@ std::optional<Time> due_in_chain(const PoolState& state, const TaskState& task) 
 
 bool chain_protects(const PoolState& state, const TaskState& task) {
   const PipelineState* pipeline = live_pipeline_of(state, task);
-  return pipeline != nullptr && pipeline->begun != Time::never() &&
-         state.now < pipeline->begun + state.spec.preempt.chain_protect;
+  if (pipeline == nullptr || pipeline->begun == Time::never()) return false;
+  // A long training is for inference to take again, as any other: its stage has had its time.
+  const Time since = task.first_started != Time(0) ? task.first_started : task.submitted;
+  return state.now < since + state.spec.preempt.chain_protect;
 }
 
 std::int32_t weight_in_chain(const PoolState& state, const TaskState& task) {

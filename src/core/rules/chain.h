@@ -3,9 +3,10 @@
 //
 //   order      a stage with stages before it, or one that ran before, is due since the pipeline
 //              was submitted: it goes before all of its tier but those who were due by then
-//   turn       from its first start on, and for chain_protect, its turn comes with the heaviest
-//              tier of the pipeline's stages, so that nobody of that tier takes what the stage
-//              before it has just left
+//   turn       once the pipeline has begun, and for chain_protect from when a stage entered and
+//              again from when it first started, its turn comes with the heaviest tier of the
+//              pipeline's stages, so that nobody of that tier takes what the stage before it has
+//              just left
 //   protection for the same time, and on devices that are not lent, nobody takes its devices who
 //              has not more weight than that tier; asking others to yield it counts with its own
 #pragma once
@@ -22,8 +23,8 @@ namespace neap {
 // Since when a task is due as a later stage of a pipeline, or as a replica that such a stage
 // deploys; nothing for all others.
 [[nodiscard]] std::optional<Time> due_in_chain(const PoolState& state, const TaskState& task);
-// Whether its pipeline has begun, and for less than chain_protect: others take its devices if they
-// have more weight than the pipeline, for no other reason.
+// Whether its pipeline has begun, and this stage has for less than chain_protect: others take its
+// devices if they have more weight than the pipeline, for no other reason.
 [[nodiscard]] bool chain_protects(const PoolState& state, const TaskState& task);
 // The tier with which its turn comes in the queue.
 [[nodiscard]] TierId turn_in_chain(const PoolState& state, const TaskState& task);

@@ -35,6 +35,13 @@ Replicas replicas_of(const PoolState& state, const ServiceState& service) {
   return out;
 }
 
+// Of a version that nothing served before. Whoever was to serve one that it took the place of goes.
+RollStep untried_step(const PoolState& state, const ServiceState& service) {
+  const Replicas replicas = replicas_of(state, service);
+  if (replicas.new_ready > 0) return {.ends = ServiceRolled{service.id, RollOutcome::done, {}}};
+  return {.remove = first_to_leave(state, replicas.old_unready, replicas.old_unready.size())};
+}
+
 }  // namespace
 
 RollStep roll_step(const PoolState& state, const ServiceState& service) {
@@ -43,6 +50,7 @@ RollStep roll_step(const PoolState& state, const ServiceState& service) {
   if (roll.phase == RollPhase::forward && !roll.fault.empty()) {
     return {.ends = ServiceRolled{service.id, RollOutcome::rolled_back, roll.fault}};
   }
+  if (is_untried(service)) return untried_step(state, service);
   const std::int32_t wanted =
       std::clamp(roll.wanted, service.spec.min_replicas, service.spec.max_replicas);
   const Replicas replicas = replicas_of(state, service);

@@ -11,6 +11,13 @@
 
 namespace neap {
 
+// A version that came while no replica was there: nothing serves that it could take over from. Load
+// moves its replicas as ever; the first that gets healthy proves it, the first that fails gives it
+// up for the one before.
+[[nodiscard]] inline bool is_untried(const ServiceState& service) {
+  return service.roll && service.roll->phase == RollPhase::forward && service.roll->wanted == 0;
+}
+
 struct RollStep {
   enum class Add : std::uint8_t { none, one };
   Add add = Add::none;

@@ -21,51 +21,52 @@ class TeamCheck {
     for (std::size_t i = 0; i < spec.teams.size(); ++i) known_.emplace(spec.teams[i].name, i);
   }
 
-  std::optional<TeamFault> run() {
-    for (std::size_t i = 0; i < spec_.teams.size(); ++i) {
-      if (auto fault = alone(i)) return fault;
-    }
-    for (std::size_t i = 0; i < spec_.teams.size(); ++i) {
-      if (auto fault = circle(i)) return fault;
-    }
-    return sums();
+  std::vector<TeamFault> run() {
+    for (std::size_t i = 0; i < spec_.teams.size(); ++i) alone(i);
+    // Sums and circles are of teams that are known.
+    if (!faults_.empty()) return std::move(faults_);
+    for (std::size_t i = 0; i < spec_.teams.size(); ++i) circle(i);
+    if (faults_.empty()) sums();
+    return std::move(faults_);
   }
 
  private:
-  std::optional<TeamFault> alone(std::size_t i) const {
+  void add(std::size_t team, const char* field, std::string message) {
+    faults_.push_back({team, field, std::move(message)});
+  }
+
+  void alone(std::size_t i) {
     const TeamSpec& team = spec_.teams[i];
-    if (team.name.empty()) return TeamFault{i, "name", "a team has a name"};
-    if (known_.at(team.name) != i) {
-      return TeamFault{i, "name", "\"" + team.name + "\" is the name of another team"};
+    if (team.name.empty()) {
+      add(i, "name", "a team has a name");
+    } else if (known_.at(team.name) != i) {
+      add(i, "name", "\"" + team.name + "\" is the name of another team");
     }
     if (!team.parent.empty() && !known_.contains(team.parent)) {
-      return TeamFault{i, "parent",
-                       "no team \"" + team.parent + "\" is listed; expected one of this list"};
+      add(i, "parent", "no team \"" + team.parent + "\" is listed; expected one of this list");
     }
-    if (team.guarantee < 0) return TeamFault{i, "guarantee", "expected 0 devices or more"};
-    if (team.weight < 1) return TeamFault{i, "weight", "expected 1 or more"};
+    if (team.guarantee < 0) add(i, "guarantee", "expected 0 devices or more");
+    if (team.weight < 1) add(i, "weight", "expected 1 or more");
     if (team.limit && *team.limit < team.guarantee) {
-      return TeamFault{
-          i, "guarantee",
-          devices_text(team.guarantee) + ", more than its limit of " + devices_text(*team.limit)};
+      add(i, "guarantee",
+          devices_text(team.guarantee) + ", more than its limit of " + devices_text(*team.limit));
     }
-    return std::nullopt;
   }
 
-  std::optional<TeamFault> circle(std::size_t i) const {
+  void circle(std::size_t i) {
     std::size_t at = i;
     for (std::size_t steps = 0; !spec_.teams[at].parent.empty(); ++steps) {
-      if (steps == spec_.teams.size()) {
-        return TeamFault{i, "parent",
-                         "\"" + spec_.teams[i].name + "\" is above itself: " + spec_.teams[i].name +
-                             " < " + spec_.teams[i].parent + " < ..."};
-      }
       at = known_.at(spec_.teams[at].parent);
+      if (at == i) {
+        return add(i, "parent",
+                   "\"" + spec_.teams[i].name + "\" is above itself: " + spec_.teams[i].name +
+                       " < " + spec_.teams[i].parent + " < ...");
+      }
+      if (steps == spec_.teams.size()) return;  // a circle above it, told of those in it
     }
-    return std::nullopt;
   }
 
-  std::optional<TeamFault> sums() const {
+  void sums() {
     std::map<std::string, std::int64_t> children;
     const std::int64_t devices = spec_.total_gpus - spec_.inference_guard_min;
     for (std::size_t i = 0; i < spec_.teams.size(); ++i) {
@@ -73,31 +74,30 @@ class TeamCheck {
       const std::int64_t sum = children[team.parent] += team.guarantee;
       if (team.parent.empty()) {
         if (spec_.total_gpus == 0 || sum <= devices) continue;
-        return TeamFault{i, "guarantee",
-                         "makes " + devices_text(sum) +
-                             " guaranteed in all; total_gpus less "
-                             "inference_guard_min leaves " +
-                             std::to_string(devices)};
+        add(i, "guarantee",
+            "makes " + devices_text(sum) +
+                " guaranteed in all; total_gpus less inference_guard_min leaves " +
+                std::to_string(devices));
+        continue;
       }
       const TeamSpec& parent = spec_.teams[known_.at(team.parent)];
       if (sum <= parent.guarantee) continue;
-      return TeamFault{i, "guarantee",
-                       "makes " + devices_text(sum) + " guaranteed below \"" + parent.name +
-                           "\", which is guaranteed " + std::to_string(parent.guarantee)};
+      add(i, "guarantee",
+          "makes " + devices_text(sum) + " guaranteed below \"" + parent.name +
+              "\", which is guaranteed " + std::to_string(parent.guarantee));
     }
-    return std::nullopt;
   }
 
   const PoolSpec& spec_;
   std::map<std::string, std::size_t> known_;
+  std::vector<TeamFault> faults_;
 };
 
 }  // namespace
 
-std::optional<TeamFault> fault_of_teams(const PoolSpec& spec) {
+std::vector<TeamFault> faults_of_teams(const PoolSpec& spec) {
   if (spec.teams.size() > most_teams) {
-    return TeamFault{most_teams, "name",
-                     "a pool has " + std::to_string(most_teams) + " teams at most"};
+    return {{most_teams, "name", "a pool has " + std::to_string(most_teams) + " teams at most"}};
   }
   return TeamCheck(spec).run();
 }

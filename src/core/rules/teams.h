@@ -23,8 +23,8 @@ struct TeamFault {
   std::string message;
 };
 // Unknown parents and circles, guarantees above limits, children's above their parent's, and all of
-// them above what the guard leaves of total_gpus.
-[[nodiscard]] std::optional<TeamFault> fault_of_teams(const PoolSpec& spec);
+// them above what the guard leaves of total_gpus: all that there are, those of single teams first.
+[[nodiscard]] std::vector<TeamFault> faults_of_teams(const PoolSpec& spec);
 
 [[nodiscard]] constexpr std::int64_t milli_of(const Request& request) {
   return std::int64_t{request.count} * request.share.value;

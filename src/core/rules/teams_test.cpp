@@ -47,12 +47,23 @@ TEST(Teams, D6_FaultsNameTheTeamAndTheField) {
     spec.total_gpus = 16;
     spec.inference_guard_min = 4;
     spec.teams = std::move(teams);
-    const auto found = fault_of_teams(spec);
-    return found ? std::to_string(found->team) + " " + found->field + ": " + found->message : "";
+    std::string text;
+    for (const TeamFault& found : faults_of_teams(spec)) {
+      text += (text.empty() ? "" : "; ") + std::to_string(found.team) + " " + found.field + ": " +
+              found.message;
+    }
+    return text;
   };
+  EXPECT_EQ(fault({{"a", "x", 4, 3}, {"a", "y", 1}}),
+            "0 parent: no team \"x\" is listed; expected one of this list; "
+            "0 guarantee: 4 devices, more than its limit of 3 devices; "
+            "1 name: \"a\" is the name of another team; "
+            "1 parent: no team \"y\" is listed; expected one of this list");
   EXPECT_EQ(fault({{"a", "", 4}, {"b", "", 8}}), "");
   EXPECT_EQ(fault({{"a", "x", 4}}), "0 parent: no team \"x\" is listed; expected one of this list");
-  EXPECT_EQ(fault({{"a", "b"}, {"b", "a"}}), "0 parent: \"a\" is above itself: a < b < ...");
+  EXPECT_EQ(fault({{"a", "b"}, {"b", "a"}}),
+            "0 parent: \"a\" is above itself: a < b < ...; "
+            "1 parent: \"b\" is above itself: b < a < ...");
   EXPECT_EQ(fault({{"a", "", 4}, {"a", "", 1}}), "1 name: \"a\" is the name of another team");
   EXPECT_EQ(fault({{"a", "", 4, 3}}), "0 guarantee: 4 devices, more than its limit of 3 devices");
   EXPECT_EQ(fault({{"a", "", 4}, {"b", "a", 3}, {"c", "a", 2}}),
