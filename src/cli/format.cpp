@@ -74,6 +74,11 @@ std::string moment_text(std::int64_t us) {
 
 std::string request_text(const Value& task) {
   std::string text = std::to_string(task.number_at("gpus"));
+  if (const std::int64_t least = task.number_at("least_gpus"); least > 0) {
+    const std::string range = std::to_string(least) + "-" + text;
+    const std::size_t has = task.list_at("devices").size();
+    text = has > 0 ? std::to_string(has) + " (" + range + ")" : range;
+  }
   const std::int64_t compute = task.number_at("compute_milli", 1000);
   if (compute >= 1000) return text;
   text += " x " + part_text(compute * 1000);

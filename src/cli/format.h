@@ -18,7 +18,8 @@ namespace neap::cli {
 // µs of one whole device, from a decimal string of milli-GPU·µs that may pass 64 bits.
 [[nodiscard]] std::int64_t device_time(std::string_view amount);
 [[nodiscard]] std::string moment_text(std::int64_t us);  // local time
-// "2" whole devices, "2 x 60% 16GiB" parts of devices.
+// "2" whole devices, "2 x 60% 16GiB" parts of devices; "2 (1-4)" of a range, or "1-4" while it
+// waits.
 [[nodiscard]] std::string request_text(const Value& task);
 // "2min .. 2h05" from now, of two moments of a forecast; a moment that it did not reach is "over 14
 // days".

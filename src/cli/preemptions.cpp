@@ -17,6 +17,12 @@ std::string spread_text(const Value& spread) {
          ", at most " + length_text(spread.number_at("max"));
 }
 
+// Of none that were tried there is no part.
+std::string success_text(const Value& counts) {
+  const bool tried = counts.number_at("done") + counts.number_at("failed") > 0;
+  return tried ? part_text(counts.number_at("success_ppm")) : "-";
+}
+
 std::string share_text(const Value& counts, const char* member) {
   const std::int64_t done = counts.number_at("done");
   if (done == 0) return count(counts, member);
@@ -29,7 +35,7 @@ void print_counts(Terminal& terminal, const Value& counts) {
                 " left, " + count(counts, "withdrawn") + " told to stay, " +
                 count(counts, "failed") + " stopped after their grace, " + count(counts, "open") +
                 " open");
-  terminal.line("success                " + part_text(counts.number_at("success_ppm")) +
+  terminal.line("success                " + success_text(counts) +
                 " of those that left or were stopped");
   terminal.line("left                   " + share_text(counts, "at_boundary") + " at a boundary, " +
                 share_text(counts, "on_demand") + " on demand, " + share_text(counts, "at_end") +
@@ -49,7 +55,7 @@ void print_groups(Terminal& terminal, const char* head, const Value& groups) {
                {count(counts, "done")},
                {count(counts, "withdrawn")},
                {count(counts, "failed")},
-               {part_text(counts.number_at("success_ppm"))},
+               {success_text(counts)},
                {length_text(counts.at("lost_us").number_at("p95"))},
                {length_text(counts.at("lost_us").number_at("max"))}});
   }

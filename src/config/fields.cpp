@@ -70,7 +70,7 @@ int Fields::line_of(std::string_view key) const {
 }
 
 std::string Fields::note(std::string_view key) {
-  known_.emplace_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   std::string path = path_of(key);
   if (reading_.asked != nullptr) reading_.asked->insert(path);
   return path;

@@ -185,7 +185,10 @@ TEST(Engine, F6_SaysThatTheOthersMayNotYield) {
   ASSERT_TRUE(s.submit(Script::service("chat", 1, 1)));
   EXPECT_EQ(s.where("chat.0"), "waiting whole_devices");
   const std::string why = explain_wait(s.state, s.task("chat.0"));
-  EXPECT_NE(why.find("none may yield in time"), std::string::npos) << why;
+  EXPECT_NE(
+      why.find("1 lighter task holds such devices, and none is asked: 1 in a protected window"),
+      std::string::npos)
+      << why;
   s.work(minutes(35));  // its protected window ends: the pool looks again by itself
   EXPECT_EQ(s.task("young").phase, Phase::yielding);
   EXPECT_EQ(s.where("chat.0"), "waiting yield_pending");
@@ -222,7 +225,42 @@ TEST(Engine, F6_SaysWhenThePoolIsTooSmallForIt) {
                      "among them: it cannot start unless there are more"),
             std::string::npos)
       << why;
-  EXPECT_EQ(why.find("none may yield"), std::string::npos) << why;
+  EXPECT_EQ(why.find("is asked"), std::string::npos) << why;
+}
+
+// What may be asked is there, but not so much of it on one node.
+TEST(Engine, F6_DoesNotSayThatNobodyMayYieldWhereSomeMay) {
+  Script s;
+  s.configure();
+  s.node("n0", "d0", 2);
+  ASSERT_TRUE(s.submit(Script::training("old")));
+  s.started("old");
+  s.work(hours(1));
+  ASSERT_TRUE(s.submit(Script::training("young")));
+  s.started("young");
+  TaskSpec pair = Script::training("pair", 2);
+  pair.tier = "train_deadline_near";
+  ASSERT_TRUE(s.submit(pair));
+  const std::string why = explain_wait(s.state, s.task("pair"));
+  EXPECT_NE(
+      why.find("2 lighter tasks hold such devices (1 in a protected window or out of budget), "
+               "and what may be asked to yield is not enough in one place"),
+      std::string::npos)
+      << why;
+  // Somebody runs that is lighter, but not where this one may be.
+  TaskSpec other = pair;
+  other.name = "other";
+  other.request.models = {"H100-80G"};
+  s.node("n1", "d1", 1, MiB(81920), "H100-80G");
+  ASSERT_TRUE(s.event(TaskCancelRequested{"pair", "ann"}));
+  other.request.count = 1;
+  ASSERT_TRUE(s.submit(other));
+  s.started("other");
+  s.work(minutes(40));
+  other.name = "next";
+  ASSERT_TRUE(s.submit(other));
+  const std::string next = explain_wait(s.state, s.task("next"));
+  EXPECT_EQ(next.find("lighter tasks hold"), std::string::npos) << next;
 }
 
 TEST(Engine, TiersInUseStayAlsoForAServiceThatSleeps) {

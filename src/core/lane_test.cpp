@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/model/pool_index.h"
 #include "core/rules/deadline.h"
+#include "core/rules/explain.h"
 #include "core/rules/lane.h"
 #include "core/rules/preempt.h"
 #include "core/testing/script.h"
@@ -394,6 +395,75 @@ TaskSpec due_in(const std::string& name, Micros time, Time now) {
   task.work = hours(2);
   task.deadline = now + time;
   return task;
+}
+
+// ---- a drill beside it ---------------------------------------------------------------------
+
+// What a burst takes from one, that one takes from the next.
+TEST(Lane, F12_ADrillCountsWhoLeavesTheLaneForWhomItDisplaced) {
+  Script s = pool_with_lane();
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 2)));
+  s.started("chat.0");
+  s.healthy("chat.0");
+  TaskSpec large = Script::training("large", 3);
+  large.contract.on_demand = false;
+  large.contract.interval = hours(1);  // cannot leave the lane in time: it never borrows it
+  run(s, large);
+  run(s, Script::training("guest", 4));
+  s.work(hours(1));
+  DrillLimits limits;
+  limits.ready_within = limits.resume_within = hours(20);
+  limits.pause = Micros(0);
+  ASSERT_TRUE(s.event(DrillStarted{"chat", 2, hours(20), limits, "ann"}));
+  for (int i = 0; i < 20 && s.task("large").phase == Phase::running; ++i) s.work(minutes(10));
+  ASSERT_EQ(s.task("large").phase, Phase::yielding);
+  s.checkpoint("large");
+  s.exited("large", 75);
+  s.started("chat.1");
+  s.healthy("chat.1");
+  ASSERT_EQ(s.task("large").phase, Phase::waiting);
+  EXPECT_EQ(s.state.drill.victims.size(), 1u);
+  for (int i = 0; i < 60 && s.task("guest").phase == Phase::running; ++i) s.work(minutes(10));
+  ASSERT_EQ(s.task("guest").phase, Phase::yielding);
+  ASSERT_EQ(s.state.drill.victims.size(), 2u);
+  EXPECT_EQ(s.state.drill.victims.back().task, s.task("guest").id);
+}
+
+// ---- what is told ----------------------------------------------------------------------------
+
+TEST(Lane, F6_WhoWaitsBesideItIsToldWhoItIsFor) {
+  Script s = pool_with_lane();
+  run(s, interactive("talk", 4));
+  ASSERT_TRUE(s.submit(Script::service("chat", 1, 1)));
+  ASSERT_TRUE(s.submit(interactive("more", 2)));
+  EXPECT_NE(explain_wait(s.state, s.task("more"))
+                .find("; 4 of 4 devices of the lane of forced starts (fairness.lane) are free, "
+                      "which carries batch training alone"),
+            std::string::npos)
+      << explain_wait(s.state, s.task("more"));
+  TaskSpec slow = Script::training("slow", 2);
+  slow.contract.on_demand = false;
+  slow.contract.interval = hours(2);
+  ASSERT_TRUE(s.submit(slow));
+  EXPECT_NE(explain_wait(s.state, s.task("slow")).find("which only tasks borrow that can leave it"),
+            std::string::npos)
+      << explain_wait(s.state, s.task("slow"));
+}
+
+// Five do not fit outside it, and never will; where its devices count, that is not said.
+TEST(Lane, F6_ItCountsAmongWhatMayServeATask) {
+  Script s = pool_with_lane();
+  run(s, interactive("talk", 4));
+  ASSERT_TRUE(s.submit(interactive("large", 5)));
+  EXPECT_NE(explain_wait(s.state, s.task("large"))
+                .find("only 4 usable devices may ever serve it, those of the lane of forced starts "
+                      "not among them"),
+            std::string::npos)
+      << explain_wait(s.state, s.task("large"));
+  run(s, Script::training("guest", 4));
+  ASSERT_TRUE(s.submit(Script::training("eight", 8)));
+  EXPECT_EQ(explain_wait(s.state, s.task("eight")).find("may ever serve it"), std::string::npos)
+      << explain_wait(s.state, s.task("eight"));
 }
 
 TEST(Deadline, D6_ItIsAcceptedOnlyWhereItCanBeKept) {

@@ -108,7 +108,9 @@ std::string learned_text(std::uint8_t learned) {
 std::vector<api::Attribute> declared(const TaskState& task) {
   const TaskSpec& spec = task.spec;
   std::vector<api::Attribute> out;
-  declare(out, "gpus", std::to_string(spec.request.count));
+  declare(out, "gpus",
+          (spec.request.least > 0 ? std::to_string(spec.request.least) + "-" : "") +
+              std::to_string(spec.request.count));
   declare(out, "compute", std::to_string(spec.request.share.value / 10) + "%");
   if (spec.request.memory.value > 0) {
     declare(out, "memory", std::to_string(spec.request.memory.value) + "MiB");
@@ -322,6 +324,10 @@ api::WhyReport view_why(const PoolState& state, const TaskState& task, Time now,
   out.row = view_task(state, task);
   out.code = std::string(name_of(wait_code_of(state, task)));
   out.reason = out.row.reason;
+  // Whoever has devices claimed, or waits out a backoff, is not in the queue that is searched.
+  const bool apart =
+      out.row.place > 0 && !state.index->waiting[task.shape.value].contains(queue_key(task));
+  out.queue_length = apart ? 1 : 0;
   for (auto s = state.index->waiting_shapes.first(); s;
        s = state.index->waiting_shapes.at_or_after(*s + 1)) {
     out.queue_length += static_cast<std::int64_t>(state.index->waiting[*s].size());

@@ -1,12 +1,16 @@
 #include "core/rules/explain.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "core/model/pool_index.h"
 #include "core/rules/adoption.h"
 #include "core/rules/chain.h"
 #include "core/rules/keep_room.h"
+#include "core/rules/lane.h"
 #include "core/rules/place.h"
+#include "core/rules/preempt.h"
 #include "core/rules/starts.h"
 #include "core/rules/teams.h"
 
@@ -122,9 +126,102 @@ std::int64_t place_in_queue(const PoolState& state, const TaskState& task) {
 
 namespace {
 
-// More than all of them could give, were they all free.
-bool out_of_reach(const Request& request, const Best& best) {
-  return best.usable > 0 && request.count > best.usable;
+// ---- the lane of forced starts ----------------------------------------------------------------
+
+// What its devices have free for a shape that may not use them now; nothing where it may.
+std::optional<Best> in_lane(const PoolState& state, const Shape& shape) {
+  const bool uses_it = (allowed_roles(state, shape) & role_bit(Role::lane)) != 0;
+  if (state.index->lane.empty() || shape.dedicated || uses_it) return std::nullopt;
+  Shape there = shape;
+  there.purpose = Purpose::batch;
+  there.lane = LaneUse::forced;
+  return best_of(state, there);
+}
+
+std::string lane_text(const PoolState& state, const Shape& shape) {
+  const auto lane = in_lane(state, shape);
+  if (!lane || lane->usable == 0) return {};
+  const bool whole = shape.request.share == whole_device;
+  if (whole ? lane->whole == 0 : lane->share < shape.request.share) return {};
+  const std::string free = whole ? std::to_string(lane->whole) + " of " : "room on one of ";
+  const std::string text = "; " + free + std::to_string(lane->usable) +
+                           " devices of the lane of forced starts (fairness.lane) " +
+                           (whole && lane->whole != 1 ? "are free, " : "is free, ");
+  if (shape.purpose != Purpose::batch) return text + "which carries batch training alone";
+  if (shape.lane == LaneUse::borrows) return text + "for a task that is forced to start there";
+  return text + "which only tasks borrow that can leave it within " +
+         std::to_string(lane_within(state.spec).value / 1'000'000) + " s at any time";
+}
+
+// More than all that it may ever use could give, were they all free.
+bool out_of_reach(const PoolState& state, const TaskState& task, const Best& best) {
+  const std::int32_t count = task.spec.request.count;
+  if (best.usable == 0 || count <= best.usable) return false;
+  if (task.bound == BoundCode::issued) return false;  // the lane has room for it
+  const Shape& shape = state.shape(task.shape);
+  const auto lane = shape.lane == LaneUse::borrows ? in_lane(state, shape) : std::nullopt;
+  return !lane || count > best.usable + lane->usable;
+}
+
+// ---- who would have to yield -------------------------------------------------------------------
+
+// Lighter tasks that hold a device which the shape may use, by why they are not asked.
+struct Lighter {
+  std::int64_t all = 0, shielded = 0, late = 0;
+};
+
+Lighter lighter_tasks(const PoolState& state, const Shape& shape) {
+  Lighter out;
+  const PreemptSpec& preempt = state.spec.preempt;
+  const Time needed_by = state.now + preempt.checkpoint_interval + preempt.grace;
+  std::set<TaskId> seen;
+  for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
+    const NodeRoom room = room_of(state, NodeId(n), shape);
+    for (const DeviceRoom& device : room.devices) {
+      if (!device.allowed) continue;
+      for (const Tenant& tenant : state.device(device.device).tenants) {
+        const TaskState& other = state.tasks.at(tenant.task);
+        if (!may_yield_to(state, other, shape) || !seen.insert(other.id).second) continue;
+        ++out.all;
+        if (is_protected(state, other, state.now)) {
+          ++out.shielded;
+        } else if (!cheapest_offer(state, other, state.now, needed_by)) {
+          ++out.late;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::string count_text(std::int64_t count, const char* one, const char* more) {
+  return std::to_string(count) + (count == 1 ? one : more);
+}
+
+// What keeps others from being asked to yield, where the last search found nobody.
+std::string yield_text(const PoolState& state, const TaskState& task) {
+  const bool searched = task.phase == Phase::waiting && task.shape.valid() && !task.awaits_stages &&
+                        !state.plans.contains(task.id) &&
+                        state.preempt_retry_at[task.shape.value] > state.now;
+  if (!searched) return {};
+  const Shape& shape = state.shape(task.shape);
+  if (out_of_reach(state, task, best_of(state, shape))) return {};
+  const Lighter lighter = lighter_tasks(state, shape);
+  if (lighter.all == 0) return "; no lighter task holds a device that would do";
+  const std::string hold = "; " +
+                           count_text(lighter.all, " lighter task holds", " lighter tasks hold") +
+                           " such devices";
+  std::string kept;
+  if (lighter.shielded > 0) {
+    kept = std::to_string(lighter.shielded) + " in a protected window or out of budget";
+  }
+  if (lighter.late > 0) {
+    kept +=
+        (kept.empty() ? "" : ", ") + std::to_string(lighter.late) + " that cannot leave in time";
+  }
+  if (lighter.shielded + lighter.late == lighter.all) return hold + ", and none is asked: " + kept;
+  return hold + (kept.empty() ? "" : " (" + kept + ")") +
+         ", and what may be asked to yield is not enough in one place";
 }
 
 std::string cell_text(Cell cell) {
@@ -246,15 +343,24 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
   }
   const std::string need = "needs " + request_text(task.spec.request);
   if (code == WaitCode::not_considered) return need + "; it is looked at next";
-  if (code == WaitCode::starts) return need + ", which is there; " + held_back_text(state);
+  if (code == WaitCode::starts) {
+    const bool one = task.spec.request.count == 1;
+    return need + (one ? ", which is there; " : ", which are there; ") + held_back_text(state);
+  }
   const Shape& shape = state.shape(task.shape);
   if (code == WaitCode::team_limit) return need + limit_text(state, shape);
   const Best best = best_of(state, shape);
-  if (out_of_reach(shape.request, best)) {
-    return need + "; only " + std::to_string(best.usable) + " usable devices may ever serve it" +
-           (state.spec.inference_guard_min > 0 ? ", those of the inference guard not among them"
-                                               : "") +
-           ": it cannot start unless there are more";
+  if (out_of_reach(state, task, best)) {
+    const bool no_guard = state.spec.inference_guard_min > 0 && shape.purpose != Purpose::inference;
+    const bool no_lane = in_lane(state, shape).has_value() && shape.lane != LaneUse::borrows;
+    std::string text =
+        need + "; only " + std::to_string(best.usable) + " usable devices may ever serve it";
+    if (no_guard || no_lane) {
+      text += std::string(", those of ") + (no_guard ? "the inference guard" : "") +
+              (no_guard && no_lane ? " and " : "") + (no_lane ? "the lane of forced starts" : "") +
+              " not among them";
+    }
+    return text + ": it cannot start unless there are more";
   }
   const std::string whole = std::to_string(best.whole) + " of " + std::to_string(best.usable) +
                             " usable devices are wholly free";
@@ -306,15 +412,10 @@ std::string explain_wait(const PoolState& state, const TaskState& task) {
       code != WaitCode::backoff && code != WaitCode::team_limit) {
     text += guarantee_text(state, state.shape(task.shape));
   }
-  const bool none_may_yield =
-      task.phase == Phase::waiting && task.shape.valid() && !task.awaits_stages &&
-      !state.plans.contains(task.id) && state.preempt_retry_at[task.shape.value] > state.now &&
-      !out_of_reach(task.spec.request, best_of(state, state.shape(task.shape)));
-  if (none_may_yield) {
-    text +=
-        "; lighter tasks hold such devices, but none may yield in time: each is in a protected "
-        "window, out of its budget, or nearly done";
-  }
+  const bool for_devices = task.shape.valid() && code > WaitCode::not_considered &&
+                           code != WaitCode::yield_pending && code != WaitCode::backoff &&
+                           code != WaitCode::team_limit && code != WaitCode::starts;
+  if (for_devices) text += lane_text(state, state.shape(task.shape)) + yield_text(state, task);
   return text;
 }
 

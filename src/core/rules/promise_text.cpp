@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/model/pool_index.h"
+#include "core/rules/adoption.h"
 #include "core/rules/deadline.h"
 
 namespace neap {
@@ -43,7 +45,7 @@ std::string none_text(const PoolState& state, const TaskState& task) {
       return "it declares times at which it may not be preempted";
     case BoundCode::too_large:
       return "it does not fit the lane of forced starts (" +
-             std::to_string(state.spec.fairness.lane) + " devices), were that empty";
+             std::to_string(state.index->lane.size()) + " devices), were that empty";
     case BoundCode::constrained:
       return "where it may be depends on other tasks or on certain nodes (placement)";
     case BoundCode::infeasible:
@@ -61,6 +63,10 @@ std::string none_text(const PoolState& state, const TaskState& task) {
 
 std::string promise_text(const PoolState& state, const TaskState& task) {
   if (task.phase != Phase::waiting || task.purpose == Purpose::inference) return {};
+  if (state.spec.fairness.lane > 0 && state.adoption.stage != AdoptionStage::time) {
+    return "no start is promised in stage " + std::string(name_of(state.adoption.stage)) +
+           " of adoption: the lane of forced starts (fairness.lane) begins with stage time";
+  }
   if (task.bound == BoundCode::issued) return issued_text(state, task);
   if (state.spec.fairness.lane == 0) {
     return "no start is promised: the pool keeps no lane for forced starts (fairness.lane)";

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/rules/adoption.h"
 #include "core/testing/script.h"
 
 namespace neap {
@@ -54,6 +55,35 @@ TEST(PromiseText, F6_WhyNoStartIsPromised) {
   EXPECT_NE(told(s, "tied").find("it may not be preempted; in 4 h 0 min"), std::string::npos);
   EXPECT_NE(told(s, "large").find("does not fit the lane of forced starts (2 devices)"),
             std::string::npos);
+}
+
+// Asked for are three devices, whole nodes make it four; and of what is lost the lane is the
+// smaller.
+TEST(PromiseText, F6_TheLaneIsAsLargeAsItIs) {
+  Script s;
+  s.spec.fairness.lane = 3;
+  s.configure();
+  s.node("n0", "d0", 2);
+  s.node("n1", "d1", 4);
+  ASSERT_TRUE(s.submit(Script::training("guest", 6)));
+  ASSERT_TRUE(s.submit(Script::training("large", 6)));
+  EXPECT_NE(told(s, "large").find("(" + std::to_string(s.state.index->lane.size()) + " devices)"),
+            std::string::npos)
+      << told(s, "large");
+  EXPECT_NE(s.state.index->lane.size(), 3U);
+}
+
+TEST(PromiseText, F8_BeforeTheLaneBeginsThatIsSaid) {
+  Script s = pool(2);
+  ASSERT_TRUE(s.submit(Script::training("job")));
+  EXPECT_EQ(told(s, "job").find("no start is promised"), std::string::npos);
+  for (const AdoptionStage stage : {AdoptionStage::memory, AdoptionStage::physical}) {
+    ASSERT_TRUE(s.event(AdoptionChangeRequested{stage, "ann", "back", false}));
+    s.pass(minutes(1));
+    EXPECT_EQ(told(s, "job"), "no start is promised in stage " + std::string(name_of(stage)) +
+                                  " of adoption: the lane of forced starts (fairness.lane) begins "
+                                  "with stage time");
+  }
 }
 
 TEST(PromiseText, D6_ADeadlineThatIsNotAcceptedIsExplained) {
