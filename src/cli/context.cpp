@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "config/text.h"
 
@@ -27,6 +29,31 @@ std::string default_socket() {
 }
 
 }  // namespace
+
+Error as_typed(Error error) {
+  std::string field = error.context;
+  if (field.ends_with("_us")) field.resize(field.size() - 3);
+  constexpr std::pair<std::string_view, std::string_view> options[] = {
+      {"lead_seconds", "--lead-seconds"},
+      {"slot_seconds", "--slot-seconds"},
+      {"violations_per_mille", "--x-per-mille"},
+      {"idle_cost", "--idle-cost"},
+      {"shortage_cost", "--shortage-cost"},
+      {"score", "--score"},
+      {"service", "--service"},
+      {"replicas", "--replicas"},
+      {"for", "--for"},
+      {"max_preemptions", "--max-preemptions"},
+      {"max_lost", "--max-lost"},
+      {"ready_within", "--ready-within"},
+      {"resume_within", "--resume-within"},
+      {"pause", "--pause"},
+  };
+  for (const auto& [name, option] : options) {
+    if (field == name) error.context = option;
+  }
+  return error;
+}
 
 Result<api::Endpoint> Context::endpoint() const {
   api::Endpoint endpoint;

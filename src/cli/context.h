@@ -11,6 +11,10 @@
 
 namespace neap::cli {
 
+// Of drills and of the guard: with the option that was typed in place of the field that it set,
+// "--max-lost" for "max_lost" or "max_lost_us". Other contexts stay.
+[[nodiscard]] Error as_typed(Error error);
+
 // As given on the command line; empty where nothing was.
 struct Reach {
   std::string socket;

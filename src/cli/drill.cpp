@@ -105,13 +105,39 @@ int print_verdict(const Context& context, const Value& drill) {
 
 }  // namespace
 
+namespace {
+
+constexpr auto patience = std::chrono::minutes(2);
+
+// The drill as it stands. A daemon that restarts finds it in its journal and goes on with it: it is
+// waited for.
+Result<Value> look(const Context& context, std::string& body) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (bool told = false;;) {
+    auto drill = context.get("/v1/drill", &body);
+    if (drill || drill.error().code != ErrorCode::unavailable) return drill;
+    if (std::chrono::steady_clock::now() >= until) {
+      drill.error().message +=
+          "; the drill is in its journal and ends by itself: `neap drill show` tells what came of "
+          "it when the daemon is back";
+      return drill;
+    }
+    if (!std::exchange(told, true)) {
+      context.terminal().complain("neap: the daemon does not answer: waiting for it, up to 2min");
+    }
+    std::this_thread::sleep_for(look_every);
+  }
+}
+
+}  // namespace
+
 int drill_burst(const Context& context, const DrillOptions& options) {
   const auto order = order_of(options);
   if (!order) return context.failed(order.error());
   auto client = context.client();
   if (!client) return context.failed(client.error());
   if (const auto begun = client->post("/v1/drill", *order); !begun) {
-    return context.failed(begun.error());
+    return context.failed(as_typed(begun.error()));
   }
   Terminal& terminal = context.terminal();
   if (!options.json) {
@@ -119,9 +145,18 @@ int drill_burst(const Context& context, const DrillOptions& options) {
     terminal.flush();
   }
   std::string phase, body;
+  std::int64_t began = -1;
   while (true) {
-    const auto drill = context.get("/v1/drill", &body);
+    const auto drill = look(context, body);
     if (!drill) return context.failed(drill.error());
+    const std::int64_t seen = drill->number_at("began_us", -1);
+    if (began < 0) began = seen;
+    if (seen != began) {
+      return context.failed({ErrorCode::conflict,
+                             "the daemon knows of another drill by now, or of none: what became of "
+                             "this one is in the events of its own journal (drill_ended)",
+                             {}});
+    }
     if (is_over(*drill)) {
       if (options.json) {
         terminal.line(body);

@@ -118,8 +118,11 @@ Result<simulate::BacktestSpec> spec_of(const GuardOptions& options, std::int32_t
   simulate::BacktestSpec spec;
   spec.rule = {{options.pool, slot_seconds, options.lead_seconds, options.x_per_mille},
                lead_time::paying_violations(costs)};
+  if (options.pool < 1 || options.pool > lead_time::most_devices) {
+    return wrong("--pool", "expected 1 to " + std::to_string(lead_time::most_devices));
+  }
   if (auto done = lead_time::check(spec.rule); !done) return tl::unexpected(done.error());
-  if (slot_seconds % 60 != 0) return wrong("slot_seconds", "expected whole minutes");
+  if (slot_seconds % 60 != 0) return wrong("--slot-seconds", "expected whole minutes");
   if (options.promotions.size() > lead_time::most_promotions) {
     return wrong("--promotion", "expected at most " + std::to_string(lead_time::most_promotions));
   }

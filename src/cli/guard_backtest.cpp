@@ -6,9 +6,9 @@ namespace neap::cli {
 
 int guard_backtest(const Context& context, const GuardOptions& options) {
   const auto study = guard_study(options);
-  if (!study) return context.failed(study.error());
+  if (!study) return context.failed(as_typed(study.error()));
   const auto result = simulate::backtest(study->spec, study->demand);
-  if (!result) return context.failed(result.error());
+  if (!result) return context.failed(as_typed(result.error()));
   Terminal& terminal = context.terminal();
   if (options.json) {
     terminal.line("{" + json_of(*study, *result) + "}");

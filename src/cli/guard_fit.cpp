@@ -49,7 +49,7 @@ std::vector<Cell> row_of(const Choice& choice) {
 
 int guard_fit(const Context& context, const GuardOptions& options) {
   const auto all = tested(options);
-  if (!all) return context.failed(all.error());
+  if (!all) return context.failed(as_typed(all.error()));
   Terminal& terminal = context.terminal();
   if (options.json) {
     std::string text = "{\"choices\":[";

@@ -49,9 +49,9 @@ void print_picture(Terminal& terminal, const GuardStudy& study, const simulate::
 
 int guard_show(const Context& context, const GuardOptions& options) {
   const auto study = guard_study(options);
-  if (!study) return context.failed(study.error());
+  if (!study) return context.failed(as_typed(study.error()));
   const auto result = simulate::backtest(study->spec, study->demand);
-  if (!result) return context.failed(result.error());
+  if (!result) return context.failed(as_typed(result.error()));
   const auto notes = guard_notes(*study, *result);
   if (!options.picture.empty()) {
     std::ofstream file(options.picture, std::ios::binary | std::ios::trunc);

@@ -154,15 +154,16 @@ TEST_F(GuardVerb, D4_what_is_wrong_is_named) {
     std::vector<std::string> more;
     const char* error;
   } cases[] = {
-      {{"--lead-seconds", "3601"}, "lead_seconds: expected 1 to 3600"},
-      {{"--slot-seconds", "70"}, "slot_seconds: expected a divisor of 3600"},
-      {{"--slot-seconds", "90"}, "slot_seconds: expected whole minutes"},
-      {{"--x-per-mille", "1000"}, "violations_per_mille: expected 1 to 999, not 1000"},
-      {{"--shortage-cost", "0"}, "shortage_cost: expected 1 to"},
+      {{"--lead-seconds", "3601"}, "--lead-seconds: expected 1 to 3600"},
+      {{"--slot-seconds", "70"}, "--slot-seconds: expected a divisor of 3600"},
+      {{"--slot-seconds", "90"}, "--slot-seconds: expected whole minutes"},
+      {{"--x-per-mille", "1000"}, "--x-per-mille: expected 1 to 999, not 1000"},
+      {{"--shortage-cost", "0"}, "--shortage-cost: expected 1 to"},
+      {{"--peak-devices", "0"}, "--peak-devices"},
       {{"--score", "9"}, "--score: expected slots FIRST:LAST"},
       {{"--score", "9:8"}, "--score: expected slots FIRST:LAST"},
       {{"--score", "0:864"},
-       "score: expected FIRST:LAST within the slots of the traffic, 0 to 863"},
+       "--score: expected FIRST:LAST within the slots of the traffic, 0 to 863"},
       {{"--promotion", "1:2"}, "--promotion: expected slots and devices"},
       {{"--promotion", "1:2:0"}, "--promotion: devices: expected 1 to 1000000, not 0"},
       {{"--replica-rate", "x"}, "--replica-rate: expected requests a second"},

@@ -30,12 +30,41 @@ DrillVictim* find_victim(DrillState& drill, const TaskState& task) {
   return found == drill.victims.rend() ? nullptr : &*found;
 }
 
+// It left for the drill, and does not run again yet.
+bool was_displaced(const PoolState& state, TaskId task) {
+  const auto& victims = state.drill.victims;
+  return std::any_of(victims.begin(), victims.end(), [&](const DrillVictim& v) {
+    return v.task == task && v.left != Time::never() && v.resumed == Time::never();
+  });
+}
+
 bool yields_for_drill(const PoolState& state, TaskId victim) {
   const auto found = state.index->plans_of_victim.find(victim);
   if (found == state.index->plans_of_victim.end()) return false;
   return std::any_of(found->second.begin(), found->second.end(), [&](TaskId task) {
     return state.tasks.at(task).service == state.drill.service;
   });
+}
+
+// What the drill took, somebody takes from the next: whom a displaced task has others yield for, in
+// its place or, being forced to start, in the lane.
+bool yields_for_displaced(const PoolState& state, const TaskState& victim) {
+  const auto found = state.index->plans_of_victim.find(victim.id);
+  if (found != state.index->plans_of_victim.end()) {
+    return std::any_of(found->second.begin(), found->second.end(),
+                       [&](TaskId task) { return was_displaced(state, task); });
+  }
+  const bool leaves_lane =
+      victim.stop_reason == StopReason::preempted &&
+      std::any_of(victim.slots.begin(), victim.slots.end(),
+                  [&](const Slot& s) { return state.device(s.device).role == Role::lane; });
+  if (!leaves_lane) return false;
+  return std::any_of(state.drill.victims.begin(), state.drill.victims.end(),
+                     [&](const DrillVictim& v) {
+                       const TaskState* task = state.tasks.find(v.task);
+                       return task != nullptr && task->phase == Phase::waiting && task->forced &&
+                              was_displaced(state, v.task);
+                     });
 }
 
 // Devices of the guard and the buffer on which one more replica would have found room.
@@ -226,8 +255,9 @@ void note_started_in_drill(PoolState& state, const TaskState& task) {
 
 void note_asked_in_drill(PoolState& state, const TaskState& task) {
   DrillState& drill = state.drill;
-  if (drill.phase != DrillPhase::demand || task.stop_reason == StopReason::guard_restored) return;
-  if (!yields_for_drill(state, task.id)) return;
+  if (!is_under_way(state) || task.stop_reason == StopReason::guard_restored) return;
+  const bool own = drill.phase == DrillPhase::demand && yields_for_drill(state, task.id);
+  if (!own && !yields_for_displaced(state, task)) return;
   if (drill.victims.empty()) {
     drill.idle_reserve = idle_reserve(state);
     // At once: who was asked may still be told to stay.

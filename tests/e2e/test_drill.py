@@ -125,6 +125,22 @@ class Drills(unittest.TestCase):
         print("drill: command and daemon killed midway: %s" % drill["result"]["detail"])
         pool.check_replay()
 
+    def test_F12_the_command_waits_for_a_daemon_that_restarts(self):
+        pool = self.busy_pool()
+        command = subprocess.Popen(
+            [str(NEAP), *map(str, BURST), "--max-preemptions", "2"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "NEAP_SOCKET_API": str(pool.socket)})
+        wait_for("the drill to ask for room", lambda: pool.get("/v1/drill")["victims"])
+        pool.kill()
+        pool.start()
+        out, err = command.communicate(timeout=120)
+        self.assertIn("the daemon does not answer: waiting for it", err)
+        self.assertIn(command.returncode, (0, 1), out + err)
+        self.assertIn("passed", out)
+        self.assertEqual(command.returncode == 0, pool.get("/v1/drill")["result"]["passed"])
+        self.is_as_before(pool)
+
     def test_F12_only_who_administers_may_drill_and_wrong_orders_name_the_field(self):
         pool = self.busy_pool()
         self.assertIn("replicas", pool.cli(*BURST[:4], "--replicas", 9, "--for", "1min").stderr)
