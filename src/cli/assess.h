@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/context.h"
 #include "cli/value.h"
@@ -38,5 +39,14 @@ int compare(const Context& context, const CompareOptions& options);
 // From `neap usage --json`, from a run of `neap simulate --json`, or written by hand:
 // {"effective_utilisation_ppm", "mean_wait_us", "services": [{"name", "p95_us", "p99_us"}]}.
 [[nodiscard]] Result<assess::ThreeNumbers> three_numbers(const Value& document);
+
+// A service with the answer to /v1/services/NAME/latency.
+struct NamedReport {
+  std::string name;
+  Value latency;
+};
+// The answer to /v1/usage with the member "services" that three_numbers() reads.
+[[nodiscard]] std::string with_latencies(std::string usage,
+                                         const std::vector<NamedReport>& reports);
 
 }  // namespace neap::cli

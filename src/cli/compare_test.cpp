@@ -34,6 +34,32 @@ TEST(Compare, F3_ReadsUsageRunsAndWhatIsWrittenByHand) {
   EXPECT_EQ(by_hand->services.at(0).p99_us, 4);
 }
 
+// What usage says of latencies is what compare reads.
+TEST(Compare, S9_UsageTellsTheLatenciesOfServices) {
+  const auto latency = Value::parse(
+      R"({"series": [
+        {"dimension": "team", "name": "a", "windows": [
+          {"length_us": 60000000, "total": {"count": 1, "p95_us": 1, "p99_us": 1}}]},
+        {"dimension": "service", "name": "chat", "windows": [
+          {"length_us": 60000000, "total": {"count": 0, "p95_us": null, "p99_us": null}},
+          {"length_us": 3600000000,
+           "total": {"count": 9, "p95_us": 90000, "p99_us": 210000}}]}]})");
+  const auto idle = Value::parse(
+      R"({"series": [{"dimension": "service", "name": "idle", "windows": [
+             {"length_us": 3600000000,
+              "total": {"count": 0, "p95_us": null, "p99_us": null}}]}]})");
+  ASSERT_TRUE(latency.has_value() && idle.has_value());
+  const std::string usage = with_latencies(
+      R"({"effective_utilisation_ppm": 410000, "mean_wait_us": 7, "categories": {}})",
+      {{"chat", *latency}, {"idle", *idle}});
+  const auto numbers = read(usage.c_str());
+  ASSERT_TRUE(numbers.has_value()) << to_string(numbers.error());
+  ASSERT_EQ(numbers->services.size(), 1u) << usage;
+  EXPECT_EQ(numbers->services[0].name, "chat");
+  EXPECT_EQ(numbers->services[0].p95_us, 90'000);
+  EXPECT_EQ(numbers->services[0].p99_us, 210'000);
+}
+
 TEST(Compare, F3_WhatIsMissingIsNamed) {
   const auto field = [](const char* json) {
     const auto numbers = read(json);

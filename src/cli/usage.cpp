@@ -1,5 +1,8 @@
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
+#include "cli/assess.h"
 #include "cli/format.h"
 #include "cli/verbs.h"
 
@@ -28,6 +31,51 @@ void print_switches(Terminal& terminal, const Value& report) {
   table.print(terminal);
 }
 
+// What neap compare reads of the answer to /v1/services/NAME/latency: of all requests of the
+// service, in the longest window. Empty where none ended in it.
+std::string latency_row(const std::string& name, const Value& report) {
+  for (const Value& series : report.list_at("series")) {
+    const auto& windows = series.list_at("windows");
+    if (series.text_at("dimension") != "service" || windows.empty()) continue;
+    const Value& total = windows.back().at("total");
+    const std::int64_t p95 = total.number_at("p95_us", -1);
+    const std::int64_t p99 = total.number_at("p99_us", -1);
+    if (p95 < 0 || p99 < 0) continue;
+    return "{\"name\":" + json_text(name) + ",\"p95_us\":" + std::to_string(p95) +
+           ",\"p99_us\":" + std::to_string(p99) +
+           ",\"window_us\":" + std::to_string(windows.back().number_at("length_us")) + "}";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string with_latencies(std::string usage, const std::vector<NamedReport>& reports) {
+  std::string rows;
+  for (const NamedReport& one : reports) {
+    const std::string row = latency_row(one.name, one.latency);
+    if (!row.empty()) rows += (rows.empty() ? "" : ",") + row;
+  }
+  const std::size_t end = usage.rfind('}');
+  if (end == std::string::npos) return usage;
+  return usage.insert(end, ",\"services\":[" + rows + "]");
+}
+
+namespace {
+
+// Services that this one may not see, or whose latencies are not known, are left out.
+std::vector<NamedReport> latencies(const Context& context) {
+  std::vector<NamedReport> out;
+  const auto listing = context.get("/v1/services");
+  if (!listing) return out;
+  for (const Value& service : listing->list_at("services")) {
+    const std::string& name = service.text_at("name");
+    auto latency = context.get("/v1/services/" + part(name) + "/latency");
+    if (latency) out.push_back({name, std::move(*latency)});
+  }
+  return out;
+}
+
 }  // namespace
 
 int usage(const Context& context, const Listing& options) {
@@ -36,7 +84,7 @@ int usage(const Context& context, const Listing& options) {
   if (!report) return context.failed(report.error());
   Terminal& terminal = context.terminal();
   if (options.json) {
-    terminal.line(body);
+    terminal.line(with_latencies(std::move(body), latencies(context)));
     return 0;
   }
   print_pool(terminal, report->at("pool"));

@@ -27,8 +27,13 @@ tl::unexpected<Error> bad(std::string why) {
   return fail(ErrorCode::invalid_argument, "its metrics.json " + std::move(why));
 }
 
-// "912.3e-3" in millionths, half away from zero; nothing when it is out of range.
-std::optional<std::int64_t> to_millionths(std::string_view text) {
+struct Millionths {
+  std::int64_t value = 0;  // rounded down
+  bool above = false;      // by less than one of them
+};
+
+// "912.3e-3" in millionths; nothing when it is out of range.
+std::optional<Millionths> to_millionths(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
   const std::size_t e = text.find_first_of("eE");
@@ -48,21 +53,21 @@ std::optional<std::int64_t> to_millionths(std::string_view text) {
   const std::size_t zeros = std::min(digits.find_first_not_of('0'), digits.size());
   digits.erase(0, zeros);
   point -= static_cast<std::int64_t>(zeros);
-  if (digits.empty() || point < 0) return 0;
-  if (point > most_digits) return std::nullopt;
-  const bool up = digits.size() > static_cast<std::size_t>(point) &&
-                  digits[static_cast<std::size_t>(point)] >= '5';
-  digits.resize(static_cast<std::size_t>(point), '0');
+  if (point > most_digits && !digits.empty()) return std::nullopt;
+  const auto whole = static_cast<std::size_t>(std::max<std::int64_t>(point, 0));
+  const bool rest =
+      point < 0 ? !digits.empty() : digits.find_first_not_of('0', whole) != std::string::npos;
+  digits.resize(digits.empty() || point < 0 ? 0 : whole, '0');
   std::int64_t value = 0;
   if (!digits.empty()) std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  value += up ? 1 : 0;
-  return negative ? -value : value;
+  if (negative) value = rest ? -value - 1 : -value;
+  return Millionths{value, rest};
 }
 
 // Takes the numbers of the outermost object as they are written: a double would round them.
 class Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  std::map<std::string, std::int64_t> values;
+  std::map<std::string, Millionths> values;
   std::string fault;
 
   bool null() override { return other(); }
@@ -137,17 +142,21 @@ Result<std::string> read_bounded(int fd) {
 
 }  // namespace
 
-Result<std::vector<Metric>> parse_metrics(std::string_view text) {
+Result<std::vector<Metric>> parse_metrics(std::string_view text, const UpperBounds& at_most) {
   Reader reader;
   const bool read = nlohmann::json::sax_parse(text, &reader);
   if (!reader.fault.empty()) return bad(reader.fault);
   if (!read) return bad("is no JSON");
   std::vector<Metric> metrics;
-  for (const auto& [name, value] : reader.values) metrics.push_back({name, value});
+  for (const auto& [name, number] : reader.values) {
+    const bool exceeds = number.above && at_most.contains({name, number.value});
+    metrics.push_back({name, number.value + (exceeds ? 1 : 0)});
+  }
   return metrics;
 }
 
-Result<std::vector<Metric>> read_metrics(const std::string& path, std::uint32_t owner) {
+Result<std::vector<Metric>> read_metrics(const std::string& path, std::uint32_t owner,
+                                         const UpperBounds& at_most) {
   const posix::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     if (errno == ENOENT) return fail(ErrorCode::not_found, "it left no metrics.json");
@@ -158,8 +167,23 @@ Result<std::vector<Metric>> read_metrics(const std::string& path, std::uint32_t 
   if (info.st_uid != owner) return bad("belongs to another user");
   const auto text = read_bounded(file.get());
   if (!text) return tl::unexpected(text.error());
-  return parse_metrics(*text);
+  return parse_metrics(*text, at_most);
 }
+
+namespace {
+
+UpperBounds upper_bounds(const PipelineState& pipeline, std::int32_t stage) {
+  UpperBounds out;
+  for (const StageState& later : pipeline.stages) {
+    for (const StageCondition& condition : later.when) {
+      const bool upper = condition.comparison == Comparison::at_most;
+      if (upper && condition.stage == stage) out.emplace(condition.metric, condition.bound);
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string StageMetrics::path_of(const PipelineState& pipeline, const StageState& stage) const {
   return artifacts_ + "/" + std::to_string(pipeline.id.value) + "/" + stage.name + "/metrics.json";
@@ -170,7 +194,7 @@ void StageMetrics::read(const Source& source) {
     const std::scoped_lock lock(mutex_);
     if (!read_.emplace(source.pipeline, source.stage).second) return;
   }
-  auto metrics = read_metrics(source.path, source.owner);
+  auto metrics = read_metrics(source.path, source.owner, source.at_most);
   MetricsRead event{source.pipeline, source.stage, {}, {}};
   if (metrics) {
     event.values = std::move(*metrics);
@@ -186,7 +210,7 @@ void StageMetrics::expect(const PoolState& state, const TaskState& task) {
   const StageState& stage = pipeline->stages[static_cast<std::size_t>(task.stage)];
   const std::scoped_lock lock(mutex_);
   expected_[task.allocation] = {pipeline->id, task.stage, pipeline->owner.uid,
-                                path_of(*pipeline, stage)};
+                                path_of(*pipeline, stage), upper_bounds(*pipeline, task.stage)};
 }
 
 void StageMetrics::before(const Event& report) {
@@ -210,8 +234,9 @@ void StageMetrics::read_late(const PoolState& state) {
       const StageState& stage = pipeline.stages[i];
       const bool told = !stage.metrics.empty() || !stage.fault.empty();
       if (stage.phase != StagePhase::reading || told) continue;
-      read({pipeline.id, static_cast<std::int32_t>(i), pipeline.owner.uid,
-            path_of(pipeline, stage)});
+      const auto number = static_cast<std::int32_t>(i);
+      read({pipeline.id, number, pipeline.owner.uid, path_of(pipeline, stage),
+            upper_bounds(pipeline, number)});
     }
   }
 }

@@ -20,12 +20,18 @@ namespace neap::daemon {
 
 inline constexpr std::size_t metrics_bytes_max = 64 * 1024;
 
-// {"accuracy": 0.912, "loss": 0.31}: numbers to a millionth, sorted by name; members that are no
-// numbers are passed over. An error says what is wrong, and is the reason shown.
-[[nodiscard]] Result<std::vector<Metric>> parse_metrics(std::string_view text);
+// The at_most of conditions: a metric and its bound, in millionths.
+using UpperBounds = std::set<std::pair<std::string, std::int64_t>>;
+
+// {"accuracy": 0.912, "loss": 0.31}: numbers in millionths, sorted by name; members that are no
+// numbers are passed over. Rounded down, so that 0.8999999999 is not at least 0.9, but for what is
+// above a bound of `at_most` by less than a millionth: that is one more, and not at most the bound.
+// An error says what is wrong, and is the reason shown.
+[[nodiscard]] Result<std::vector<Metric>> parse_metrics(std::string_view text,
+                                                        const UpperBounds& at_most = {});
 // Of a plain file of `owner`, not of a link or a pipe.
-[[nodiscard]] Result<std::vector<Metric>> read_metrics(const std::string& path,
-                                                       std::uint32_t owner);
+[[nodiscard]] Result<std::vector<Metric>> read_metrics(const std::string& path, std::uint32_t owner,
+                                                       const UpperBounds& at_most = {});
 
 // Posts MetricsRead for each stage that is asked for them: before the end of its task, so that the
 // next stage takes its turn in that very moment; after it where that could not be.
@@ -46,6 +52,7 @@ class StageMetrics {
     std::int32_t stage = 0;
     std::uint32_t owner = 0;
     std::string path;
+    UpperBounds at_most;
   };
   void expect(const PoolState& state, const TaskState& task);
   void read_late(const PoolState& state);

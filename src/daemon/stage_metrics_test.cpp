@@ -32,14 +32,28 @@ TEST(StageMetrics, NumbersAreTakenAsWrittenD9) {
   EXPECT_EQ(value_of("-2.5"), -2'500'000);
   EXPECT_EQ(value_of("9.12e-1"), 912'000);
   EXPECT_EQ(value_of("12E+2"), 1'200'000'000);
-  EXPECT_EQ(value_of("0.8999999"), 900'000);  // to a millionth
+  EXPECT_EQ(value_of("0.8999999999"), 899'999);  // not at least 0.9
+  EXPECT_EQ(value_of("-0.8999999"), -900'000);
   EXPECT_EQ(value_of("0.8999994"), 899'999);
   EXPECT_EQ(value_of("0.0000004"), 0);
-  EXPECT_EQ(value_of("0.0000005"), 1);
+  EXPECT_EQ(value_of("0.0000005"), 0);
+  EXPECT_EQ(value_of("-0.0000005"), -1);
   EXPECT_EQ(value_of("1e-400"), 0);
   EXPECT_EQ(value_of("0e400"), 0);
   EXPECT_EQ(value_of("1e-9223372036854775807"), 0);
   EXPECT_EQ(value_of("999999999999"), 999'999'999'999'000'000);
+}
+
+// What is above the bound is not at most it, by however little.
+TEST(StageMetrics, NothingIsRoundedOverABoundD9) {
+  const UpperBounds at_most{{"loss", 100'000}};
+  const auto loss = [&](const std::string& number) {
+    return parse_metrics("{\"loss\": " + number + "}", at_most)->front().value;
+  };
+  EXPECT_EQ(loss("0.1"), 100'000);
+  EXPECT_EQ(loss("0.1000000"), 100'000);
+  EXPECT_EQ(loss("0.10000000001"), 100'001);
+  EXPECT_EQ(loss("0.0999999999"), 99'999);
 }
 
 TEST(StageMetrics, AreSortedAndOnlyNumbersOfTheOutermostObjectD9) {
