@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/model/pool_index.h"
 #include "core/rules/adoption.h"
 #include "core/testing/script.h"
 
