@@ -12,6 +12,7 @@ std::string to_json(const Launch& launch) {
   for (const auto& [name, value] : launch.env) out["env"][name] = value;
   if (launch.cpu_milli > 0) out["cpu_milli"] = launch.cpu_milli;
   if (launch.host_memory.value > 0) out["host_memory_mib"] = launch.host_memory.value;
+  if (!launch.host.empty()) out["host"] = nlohmann::ordered_json::parse(launch.host);
   if (!launch.watch.empty()) out["watch"] = launch.watch;
   if (launch.health) {
     out["health"] = {{"path", launch.health->path},

@@ -2,7 +2,7 @@
 // (TaskSpec::launch). The keys are a contract between this file and the backends:
 //
 //   {"command": ["python3", "train.py"], "workdir": "/jobs/a", "env": {"A": "b"},
-//    "cpu_milli": 4000, "host_memory_mib": 16384,
+//    "cpu_milli": 4000, "host_memory_mib": 16384, "host": {…} (backend/local/host_limits.h),
 //    "watch": "out/checkpoint-*",
 //    "health": {"path": "/health", "interval_us": 1000000, "timeout_us": 5000000},
 //    "gateway": {...}, of gateway.h,
@@ -35,6 +35,7 @@ struct Launch {
   std::vector<std::pair<std::string, std::string>> env;
   std::int64_t cpu_milli = 0;  // 0: no limit
   MiB host_memory{0};          // 0: no limit
+  std::string host;            // limits of the host as JSON (host.h); empty: none
   std::string watch;
   std::optional<Health> health;
   std::string gateway;    // of a service: JSON

@@ -58,6 +58,7 @@ class PoolReader {
     read_teams(top, out_.spec);
     read_fairness(top.section("fairness"), out_.spec);
     read_devices(top.section("devices"));
+    read_pool_host(top.section("host"), out_.host);
     read_api(top.section("api"));
     read_journal(top.section("journal"));
     read_gateway(top.section("gateway"));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/host.h"
 #include "config/problem.h"
 #include "core/model/spec.h"
 
@@ -41,6 +42,7 @@ struct PoolFile {
   std::string socket_group;     // empty: the owner and root alone
   std::optional<TcpListener> tcp;
   GatewaySettings gateway;
+  PoolHost host;
   std::string state_dir;  // empty: /var/lib/neap for root, else ~/.local/state/neap
   Micros journal_retention = hours(24 * 90);
 };

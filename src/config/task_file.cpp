@@ -5,6 +5,7 @@
 
 #include "config/document.h"
 #include "config/gateway.h"
+#include "config/host.h"
 #include "config/scale.h"
 #include "core/rules/profile.h"
 
@@ -119,6 +120,7 @@ class TaskReader {
       request.memory = MiB((spec.split.sum().value + request.count - 1) / request.count);
     }
     read_process(fields);
+    out_.launch.host = read_task_host(fields.section("host"), out_.launch.workdir);
     out_.launch.cpu_milli = spec.request.cpu_milli;
     out_.launch.host_memory = spec.request.host_memory;
   }

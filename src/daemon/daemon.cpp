@@ -29,6 +29,7 @@
 #include "daemon/crash_points.h"
 #include "daemon/engine_watch.h"
 #include "daemon/forward_clock.h"
+#include "daemon/host_limit_checks.h"
 #include "daemon/latency_view.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -268,6 +269,12 @@ class Daemon {
     settings.executable = supervisor_path(options);
     settings.plan.pool = file.spec.name;
     settings.plan.artifacts = file.state_dir + "/artifacts";
+    auto host = local::parse_host_policy(file.host.policy);
+    if (!host) return tl::unexpected(host.error());
+    settings.plan.host = std::move(*host);
+    settings.verify = file.host.verify;
+    settings.verify_folder = file.state_dir;
+    settings.verify_kept = kept_checks_of(file);
     sweep_artifacts(settings.plan.artifacts, before_);
     metrics_ = std::make_unique<StageMetrics>(settings.plan.artifacts,
                                               [this](Event e) { loop_->post(std::move(e)); });
@@ -366,6 +373,13 @@ class Daemon {
     return {};
   }
 
+  // What holds on this machine holds for each pool on it, until it boots.
+  static std::string kept_checks_of(const config::PoolFile& file) {
+    std::error_code error;
+    if (::geteuid() == 0) std::filesystem::create_directories("/run/neap", error);
+    return (::geteuid() == 0 && !error ? "/run/neap" : file.state_dir) + "/isolation.json";
+  }
+
   std::vector<api::DoctorCheck> check_health(const config::PoolFile& file) const {
     std::vector<api::DoctorCheck> checks;
     checks.push_back({"journal", "ok", "writes " + journal_path_, ""});
@@ -383,6 +397,9 @@ class Daemon {
                             std::string(name_of(file.spec.isolation)) + ": " +
                             (gave.empty() ? "all is stated in the file" : gave),
                         ""});
+    }
+    for (api::DoctorCheck& check : host_limit_checks(backend_->isolation(), file.host)) {
+      checks.push_back(std::move(check));
     }
     const bool owner_only = ::geteuid() != 0;
     checks.push_back({"submitters", owner_only ? "warning" : "ok",

@@ -13,6 +13,23 @@ std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 
+// What of `wanted` is not so already.
+CgroupLimits differing(const CgroupLimits& now, CgroupLimits wanted) {
+  const auto drop = [](auto& amount, const auto& other) {
+    if (amount == other) amount.reset();
+  };
+  drop(wanted.cpu_weight, now.cpu_weight);
+  drop(wanted.cpu_quota_milli, now.cpu_quota_milli);
+  drop(wanted.memory_max_bytes, now.memory_max_bytes);
+  drop(wanted.memory_high_bytes, now.memory_high_bytes);
+  drop(wanted.processes_max, now.processes_max);
+  drop(wanted.io_weight, now.io_weight);
+  drop(wanted.network_bytes, now.network_bytes);
+  if (wanted.cpus == now.cpus) wanted.cpus.clear();
+  if (wanted.io == now.io) wanted.io.clear();
+  return wanted;
+}
+
 }  // namespace
 
 std::string_view name_of(Method method) {
@@ -39,6 +56,13 @@ std::string_view name_of(Method method) {
       return "network";
   }
   return "unknown";
+}
+
+std::optional<Method> method_called(std::string_view name) {
+  for (const Method method : all_methods) {
+    if (name_of(method) == name) return method;
+  }
+  return std::nullopt;
 }
 
 std::vector<Method> methods_of(const CgroupLimits& limits) {
@@ -76,20 +100,76 @@ MethodChecks Isolation::checks() const {
 
 Result<void> Isolation::offers(const CgroupLimits& limits) const {
   const std::lock_guard lock(mutex_);
-  return offered(limits);
+  return offered(methods_of(limits));
 }
 
-Result<void> Isolation::offered(const CgroupLimits& limits) const {
-  if (cgroup_root_.empty() && !methods_of(limits).empty()) {
+Result<void> Isolation::offers_all(const std::vector<std::string>& names) const {
+  std::vector<Method> methods;
+  for (const std::string& name : names) {
+    if (const auto method = method_called(name)) methods.push_back(*method);
+  }
+  const std::lock_guard lock(mutex_);
+  return offered(methods);
+}
+
+Result<void> Isolation::offered(const std::vector<Method>& methods) const {
+  if (cgroup_root_.empty() && !methods.empty()) {
     return fail(ErrorCode::unavailable, "host limits are off: this pool makes no control groups");
   }
-  for (const Method method : methods_of(limits)) {
+  for (const Method method : methods) {
     const auto check = checks_.find(method);
     if (check == checks_.end() || check->second.state != MethodState::failed) continue;
     return fail(ErrorCode::unavailable, "host limit '" + std::string(name_of(method)) +
                                             "' is not offered here: " + check->second.evidence);
   }
   return {};
+}
+
+void Isolation::keep_offered(SupervisedGroup& group) const {
+  const std::lock_guard lock(mutex_);
+  CgroupLimits& limits = group.limits;
+  for (const Method method : methods_of(limits)) {
+    const std::string_view name = name_of(method);
+    const auto& required = group.required;
+    if (std::find(required.begin(), required.end(), name) != required.end()) continue;
+    const auto check = checks_.find(method);
+    const MethodState state = check == checks_.end() ? MethodState::unchecked : check->second.state;
+    // Few disks have a scheduler that knows weights: given to all only where it was seen to hold.
+    const bool only_held = method == Method::io_weight;
+    if (state == MethodState::held || (state == MethodState::unchecked && !only_held)) continue;
+    switch (method) {
+      case Method::cpu_weight:
+        limits.cpu_weight.reset();
+        break;
+      case Method::cpu_quota:
+        limits.cpu_quota_milli.reset();
+        break;
+      case Method::cpu_set:
+        limits.cpus.clear();
+        break;
+      case Method::memory_max:
+        limits.memory_max_bytes.reset();
+        break;
+      case Method::memory_high:
+        limits.memory_high_bytes.reset();
+        break;
+      case Method::processes:
+        limits.processes_max.reset();
+        break;
+      case Method::io_weight:
+        limits.io_weight.reset();
+        break;
+      case Method::network:
+        limits.network_bytes.reset();
+        break;
+      case Method::io_bandwidth:
+        for (IoLimit& io : limits.io) io.read_bytes = io.write_bytes = std::nullopt;
+        break;
+      case Method::io_operations:
+        for (IoLimit& io : limits.io) io.read_operations = io.write_operations = std::nullopt;
+        break;
+    }
+  }
 }
 
 Result<void> Isolation::prepare(SupervisedTask& task) const {
@@ -143,7 +223,9 @@ Result<void> Isolation::change(AllocationId allocation, const CgroupLimits& limi
     return fail(ErrorCode::conflict, "is still starting; try again",
                 "allocation " + std::to_string(allocation.value));
   }
-  if (auto may = offered(limits); !may) return may;
+  // What stays as it is need not be asked again: it may have been given before it was tried.
+  const CgroupLimits fresh = differing(found->second.task.cgroup->limits, limits);
+  if (auto may = offered(methods_of(fresh)); !may) return may;
   return apply(found->second, limits);
 }
 

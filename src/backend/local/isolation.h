@@ -38,6 +38,7 @@ inline constexpr Method all_methods[] = {
 
 // "cpu weight", as CgroupSetting::what and everything that people read.
 [[nodiscard]] std::string_view name_of(Method method);
+[[nodiscard]] std::optional<Method> method_called(std::string_view name);
 // The methods that these limits need.
 [[nodiscard]] std::vector<Method> methods_of(const CgroupLimits& limits);
 
@@ -59,8 +60,13 @@ class Isolation {
   [[nodiscard]] MethodChecks checks() const;
 
   // May these limits be asked for? unavailable, with the reason, when a method that they need has
-  // failed its check or is still being checked.
+  // failed its check.
   [[nodiscard]] Result<void> offers(const CgroupLimits& limits) const;
+  // The same of SupervisedGroup::required.
+  [[nodiscard]] Result<void> offers_all(const std::vector<std::string>& names) const;
+
+  // Takes away what the pool gives everybody and this machine does not hold; `required` stays.
+  void keep_offered(SupervisedGroup& group) const;
 
   // An allocation that starts: makes its class of traffic where it needs one.
   [[nodiscard]] Result<void> prepare(SupervisedTask& task) const;
@@ -89,7 +95,7 @@ class Isolation {
     SupervisedTask task;
     bool started = false;
   };
-  [[nodiscard]] Result<void> offered(const CgroupLimits& limits) const;
+  [[nodiscard]] Result<void> offered(const std::vector<Method>& methods) const;
   [[nodiscard]] Result<void> apply(Running& running, const CgroupLimits& limits);
   [[nodiscard]] Result<void> set_traffic(const Cgroup& group, SupervisedGroup& spec,
                                          std::optional<std::int64_t> bytes) const;

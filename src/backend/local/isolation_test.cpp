@@ -89,6 +89,16 @@ TEST_F(Isolated, AMethodThatFailedItsCheckIsNotOffered) {  // B1
   EXPECT_EQ(tree_.read("neap/p/1/cpu.max"), "");
 }
 
+TEST_F(Isolated, WhatItHasAlreadyIsNotAskedAgain) {
+  isolation_.set_checks(
+      {{Method::cpu_weight, {MethodState::failed, "two processes got the same"}}});
+  CgroupLimits wanted = limits();  // with a weight that was given before it was tried
+  wanted.processes_max = 9;
+  EXPECT_TRUE(isolation_.change(one, wanted));
+  wanted.cpu_weight = 200;
+  EXPECT_FALSE(isolation_.change(one, wanted));
+}
+
 TEST_F(Isolated, MemoryIsNeverTakenFromUnderATask) {
   tree_.file("neap/p/1/memory.current", "4096000\n");
   CgroupLimits wanted = limits();

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "backend/local/launcher.h"
+#include "backend/local/verify.h"
 
 namespace neap::local {
 namespace {
@@ -73,14 +74,63 @@ Result<std::unique_ptr<LocalBackend>> LocalBackend::open(Settings settings, Sink
   const auto adopted = self->supervisors_->adopt(
       [raw = self.get()](const std::vector<FoundAllocation>& found) { raw->remember(found); });
   if (!adopted) return tl::unexpected(adopted.error());
+  if (self->settings_.verify && !self->settings_.plan.cgroup_root.empty()) {
+    self->verifying_ = true;
+    self->verifier_ = std::thread([raw = self.get()] { raw->verify(); });
+  }
   return self;
+}
+
+LocalBackend::~LocalBackend() {
+  closing_ = true;
+  if (verifier_.joinable()) verifier_.join();
+}
+
+// Tasks that ask for limits of the host wait for the outcome; the others start meanwhile.
+void LocalBackend::verify() {
+  const VerifyPlace place{settings_.plan.cgroup_root, settings_.verify_folder,
+                          settings_.plan.host.interfaces};
+  isolation_.set_checks(verify_kept(place, settings_.verify_kept, [this] { return !closing_; }));
+  std::vector<StartTask> waiting;
+  {
+    const std::lock_guard lock(start_mutex_);
+    verifying_ = false;
+    waiting.swap(waiting_);
+  }
+  for (const StartTask& start : waiting) {
+    if (!closing_) this->start(start);  // else the next daemon is told again
+  }
+}
+
+bool LocalBackend::held_back(const StartTask& start, const SupervisedTask& task) {
+  if (!verifying_ || !task.cgroup || task.cgroup->required.empty()) return false;
+  const bool known = std::any_of(waiting_.begin(), waiting_.end(), [&](const StartTask& one) {
+    return one.allocation == start.allocation;
+  });
+  if (!known) waiting_.push_back(start);
+  return true;
+}
+
+// A task that is to end before it was started.
+bool LocalBackend::withdraw(const Action& action) {
+  if (!std::holds_alternative<StopTask>(action) && !std::holds_alternative<KillTask>(action)) {
+    return false;
+  }
+  const std::lock_guard lock(start_mutex_);
+  const auto found = std::find_if(
+      waiting_.begin(), waiting_.end(),
+      [id = allocation_of(action)](const StartTask& one) { return one.allocation == id; });
+  if (found == waiting_.end()) return false;
+  refuse(*found, "ended before host limits were checked");
+  waiting_.erase(found);
+  return true;
 }
 
 LocalBackend::LocalBackend(Settings settings, Sink sink, OnNote note)
     : settings_(std::move(settings)),
       sink_(std::move(sink)),
       note_(std::move(note)),
-      isolation_(settings_.plan.cgroup_root, TrafficShaper(settings_.interfaces)) {}
+      isolation_(settings_.plan.cgroup_root, TrafficShaper(settings_.plan.host.interfaces)) {}
 
 void LocalBackend::remember(const std::vector<FoundAllocation>& found) {
   const std::lock_guard lock(mutex_);
@@ -103,6 +153,7 @@ void LocalBackend::remember(const std::vector<FoundAllocation>& found) {
 void LocalBackend::carry_out(const Action& action) {
   const AllocationId id = allocation_of(action);
   if (const auto* begin = std::get_if<StartTask>(&action)) return start(*begin);
+  if (withdraw(action)) return;
   if (const auto* yield = std::get_if<AskYield>(&action)) {
     // Finishing needs no word to the task, and killing has its own action.
     if (yield->mode == ReleaseMode::boundary || yield->mode == ReleaseMode::on_demand) {
@@ -122,6 +173,7 @@ void LocalBackend::carry_out(const Action& action) {
 }
 
 void LocalBackend::start(const StartTask& start) {
+  const std::lock_guard one_at_a_time(start_mutex_);
   if (knows(start.allocation)) return;  // attached already: idempotent
   const auto wants_port = needs_port(start);
   if (!wants_port) return refuse(start, to_string(wants_port.error()));
@@ -137,7 +189,11 @@ void LocalBackend::start(const StartTask& start) {
     if (port) ports_.give_back(*port);
     return refuse(start, to_string(task ? folder.error() : task.error()));
   }
-  if (auto ready = isolation_.prepare(*task); !ready) {
+  if (held_back(start, *task)) {
+    if (port) ports_.give_back(*port);
+    return;
+  }
+  if (auto ready = limit(*task); !ready) {
     if (port) ports_.give_back(*port);
     return refuse(start, to_string(ready.error()));
   }
@@ -147,6 +203,13 @@ void LocalBackend::start(const StartTask& start) {
   }
   isolation_.add(supervisors_->directory_of(start.allocation), *task);
   supervisors_->start(std::move(*task));
+}
+
+Result<void> LocalBackend::limit(SupervisedTask& task) const {
+  if (!task.cgroup) return {};
+  isolation_.keep_offered(*task.cgroup);
+  if (auto offered = isolation_.offers_all(task.cgroup->required); !offered) return offered;
+  return isolation_.prepare(task);
 }
 
 void LocalBackend::refuse(const StartTask& start, const std::string& reason) {

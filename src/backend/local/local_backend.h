@@ -2,6 +2,7 @@
 // supervisors, and their reports become events.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/backend.h"
@@ -28,8 +30,10 @@ class LocalBackend final : public Backend {
     std::string run_directory;
     std::string executable;  // neap-supervise
     PlanSettings plan;
-    std::vector<std::string> interfaces;  // on which what tasks send can be limited
-    std::size_t keep_ended = 1000;        // allocations whose files (the log) stay after their end
+    bool verify = false;        // whether host limits hold, before the first task that asks for one
+    std::string verify_folder;  // on the disk that is tried
+    std::string verify_kept;    // file of earlier results
+    std::size_t keep_ended = 1000;  // allocations whose files (the log) stay after their end
   };
   // Something people should read that is no fact for the core: a limit that is not enforced.
   using OnNote = std::function<void(AllocationId, const std::string&)>;
@@ -38,6 +42,7 @@ class LocalBackend final : public Backend {
   // the backend, from within open() on.
   [[nodiscard]] static Result<std::unique_ptr<LocalBackend>> open(Settings settings, Sink sink,
                                                                   OnNote note);
+  ~LocalBackend() override;
 
   void carry_out(const Action& action) override;
   void acknowledge(const ReportStamp& stamp) override;
@@ -58,6 +63,10 @@ class LocalBackend final : public Backend {
   void refuse(const StartTask& start, const std::string& reason);
   void receive(const Report& report);
   void ended(AllocationId allocation);
+  void verify();
+  [[nodiscard]] Result<void> limit(SupervisedTask& task) const;
+  [[nodiscard]] bool held_back(const StartTask& start, const SupervisedTask& task);
+  [[nodiscard]] bool withdraw(const Action& action);
 
   struct Known {
     std::optional<std::int32_t> port;
@@ -69,9 +78,14 @@ class LocalBackend final : public Backend {
   LoopbackPorts ports_;
   Isolation isolation_;
   mutable std::mutex mutex_;
-  std::map<AllocationId, Known> known_;       // guarded by mutex_
-  std::deque<AllocationId> ended_;            // guarded by mutex_; the oldest end first
-  std::unique_ptr<Supervisors> supervisors_;  // last: its thread uses the above
+  std::map<AllocationId, Known> known_;  // guarded by mutex_
+  std::deque<AllocationId> ended_;       // guarded by mutex_; the oldest end first
+  std::mutex start_mutex_;               // one start at a time; taken before mutex_
+  std::vector<StartTask> waiting_;       // guarded by start_mutex_; for the checks of limits
+  bool verifying_ = false;               // guarded by start_mutex_
+  std::atomic<bool> closing_ = false;
+  std::unique_ptr<Supervisors> supervisors_;  // last but one: its thread uses the above
+  std::thread verifier_;                      // uses all of the above
 };
 
 // The event of a report; each report has one, so that sequences stay gapless.

@@ -12,6 +12,7 @@
 #include <map>
 #include <vector>
 
+#include "backend/local/isolation.h"
 #include "backend/local/json.h"
 
 namespace neap::local {
@@ -138,18 +139,49 @@ Result<void> read_service(const Json& launch, std::int32_t port, SupervisedTask&
   return {};
 }
 
+// What the task file says of the host; the folder of its models has a storage class too.
+Result<HostLimits> host_of(const Json& launch) {
+  HostLimits out;
+  if (const Json* host = launch.find("host")) {
+    auto read = read_host_limits(*host, "launch.host.");
+    if (!read) return tl::unexpected(read.error());
+    out = std::move(*read);
+  }
+  const Json* models = launch.find("model_dir");
+  if (models != nullptr && models->text.starts_with('/')) out.paths.push_back(models->text);
+  return out;
+}
+
 Result<SupervisedGroup> group_of(const StartTask& start, const PlanSettings& settings,
-                                 const JsonFields& fields, std::int64_t weight) {
-  SupervisedGroup group;
-  group.root = settings.cgroup_root;
-  group.name = "neap/" + settings.pool + "/" + std::to_string(start.allocation.value);
-  group.limits.cpu_weight = weight;
+                                 const Json& launch, KindOfWork kind) {
+  const JsonFields fields(launch, "launch.");
   const auto cpu = fields.integer_or("cpu_milli", 0, most, 0);
   const auto memory = fields.integer_or("host_memory_mib", 0, most >> 20, 0);
   if (!cpu) return tl::unexpected(cpu.error());
   if (!memory) return tl::unexpected(memory.error());
-  if (*cpu > 0) group.limits.cpu_quota_milli = *cpu;
-  if (*memory > 0) group.limits.memory_max_bytes = *memory << 20;
+  const auto host = host_of(launch);
+  if (!host) return tl::unexpected(host.error());
+  const HostFacts facts{settings.disk_of, [&] { return processors_near(start.devices); }};
+  auto chosen = choose_limits(*host, kind, settings.host, facts);
+  if (!chosen) return tl::unexpected(chosen.error());
+  SupervisedGroup group;
+  group.root = settings.cgroup_root;
+  group.name = "neap/" + settings.pool + "/" + std::to_string(start.allocation.value);
+  group.limits = std::move(chosen->limits);
+  const bool serves = kind == KindOfWork::inference;
+  CgroupLimits& limits = group.limits;
+  if (!limits.cpu_weight) {
+    limits.cpu_weight = serves ? settings.service_weight : settings.training_weight;
+  }
+  if (!limits.io_weight) {
+    limits.io_weight = serves ? settings.service_weight : settings.training_weight;
+  }
+  // What it takes of the machine's for placement is also what it gets, unless it says otherwise.
+  if (*cpu > 0 && !chosen->asked.cpu_quota_milli) limits.cpu_quota_milli = *cpu;
+  if (*memory > 0 && !chosen->asked.memory_max_bytes) limits.memory_max_bytes = *memory << 20;
+  for (const Method method : methods_of(chosen->asked)) {
+    group.required.emplace_back(name_of(method));
+  }
   return group;
 }
 
@@ -225,10 +257,13 @@ Result<SupervisedTask> plan_start(const StartTask& start, const PlanSettings& se
   task.groups = user.groups;
   task.environment = environment_of(start, *launch, user, task, settings.artifacts);
   if (!settings.cgroup_root.empty()) {
-    auto group = group_of(start, settings, fields,
-                          port ? settings.service_weight : settings.training_weight);
+    auto group =
+        group_of(start, settings, *launch, port ? KindOfWork::inference : KindOfWork::training);
     if (!group) return tl::unexpected(group.error());
     task.cgroup = std::move(*group);
+  } else if (launch->find("host") != nullptr) {
+    return fail(ErrorCode::unavailable, "host limits are off: this pool makes no control groups",
+                start.name);
   }
   return task;
 }

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "backend/local/block_device.h"
+#include "backend/local/host_limits.h"
 #include "backend/local/spec.h"
 #include "core/model/events.h"
 #include "core/model/result.h"
@@ -16,8 +19,10 @@ struct PlanSettings {
   std::string cgroup_root = "/sys/fs/cgroup";  // empty: no control groups
   std::string artifacts = {};                  // the folder of all artefacts of pipelines
   LogLimits log;
-  std::int64_t service_weight = 1000;  // CPU weight of a replica,
+  std::int64_t service_weight = 1000;  // CPU and I/O weight of a replica,
   std::int64_t training_weight = 100;  // and of training beside it (B5)
+  HostPolicy host = {};                // what the pool gives each kind of work
+  std::function<Result<std::string>(const std::string&)> disk_of = neap::local::disk_of;
 };
 
 // Makes the folder where a stage of a pipeline leaves its artefacts, for its owner alone. One that
