@@ -416,7 +416,10 @@ TEST(Lane, F12_ADrillCountsWhoLeavesTheLaneForWhomItDisplaced) {
   limits.pause = Micros(0);
   ASSERT_TRUE(s.event(DrillStarted{"chat", 2, hours(20), limits, "ann"}));
   for (int i = 0; i < 20 && s.task("large").phase == Phase::running; ++i) s.work(minutes(10));
-  ASSERT_EQ(s.task("large").phase, Phase::yielding);
+  ASSERT_EQ(s.task("large").phase, Phase::yielding)
+      << (s.state.drill.phase == DrillPhase::demand) << " " << s.where("chat.1") << " "
+      << s.where("large") << " " << s.where("guest") << " "
+      << explain_wait(s.state, s.task("chat.1"));
   s.checkpoint("large");
   s.exited("large", 75);
   s.started("chat.1");
