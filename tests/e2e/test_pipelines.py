@@ -13,11 +13,13 @@ from programs import Request, service, write_once
 
 # Answers with the model that it was started with: v1, or what the stage before it left.
 SERVER = """
-import http.server, os, sys
+import http.server, os, sys, time
 folder = os.environ.get("NEAP_INPUT_EVALUATE")
 model = open(folder + "/model").read() if folder else sys.argv[2]
 if model == "broken":
     sys.exit(1)
+if model == "slow":
+    time.sleep(1000)
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
@@ -72,6 +74,7 @@ class Traffic(threading.Thread):
         self.answers, self.failures = [], []
         request = Request(pool, name).ended()  # finds the address on this thread
         self._address = request._address
+        pool.case.addCleanup(self._over.set)  # its port is the next pool's
         self.start()
 
     def run(self):
@@ -237,6 +240,7 @@ class PipelineTest(unittest.TestCase):
                                               for c in pool.status()["conditions"]))
         wait_for("one replica", lambda: pool.service("chat")["service"]["replicas_wanted"] == 1)
         # Taken back before it is there; and what is not there is not replaced.
+        file.write_text(json.dumps({"service": chat(pool, "slow")}))
         self.assertEqual(pool.cli("submit", "--replace", file).returncode, 0)
         done = pool.cli("cancel", "--version", "chat")
         self.assertEqual(done.returncode, 0, done.stderr)
