@@ -3,7 +3,6 @@
 #include <pwd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/error_body.h"
+#include "api/query.h"
 #include "api/reports.h"
 #include "config/pipeline_file.h"
 
@@ -50,24 +50,6 @@ std::string login_name(std::uint32_t uid) {
   passwd* found = nullptr;
   ::getpwuid_r(uid, &entry, space, sizeof space, &found);
   return found == nullptr ? std::to_string(uid) : found->pw_name;
-}
-
-Result<std::int64_t> number_in_query(const Request& request, const std::string& name,
-                                     std::int64_t otherwise) {
-  const auto found = request.query.find(name);
-  if (found == request.query.end()) return otherwise;
-  const std::string& text = found->second;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return fail(ErrorCode::invalid_argument, "is not a whole number", name);
-  }
-  return value;
-}
-
-bool follows(const Request& request) {
-  const auto found = request.query.find("follow");
-  return found != request.query.end() && found->second != "0" && found->second != "false";
 }
 
 class Routes {
