@@ -8,7 +8,7 @@
 //
 //   node serve.mjs --model model.gguf [--port 8000] [--slots 4] [--queue 64]
 //
-// The packages lie where NEAP_NODE_MODULES says, else beside this file (README.md). SIGTERM: what
+// The packages lie where LLAMA_MODULES says, else beside this file (README.md). SIGTERM: what
 // is in flight is answered, then exit code 0.
 import { createRequire } from "node:module";
 import http from "node:http";
@@ -44,7 +44,7 @@ function whole(name, least, most) {
 }
 
 async function library() {
-  const folder = process.env.NEAP_NODE_MODULES || path.dirname(new URL(import.meta.url).pathname);
+  const folder = process.env.LLAMA_MODULES || path.dirname(new URL(import.meta.url).pathname);
   const require = createRequire(path.join(folder, "here.js"));
   return import(pathToFileURL(require.resolve("node-llama-cpp")));
 }

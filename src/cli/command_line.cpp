@@ -10,6 +10,7 @@
 #include "cli/adoption.h"
 #include "cli/command_line_what_if.h"
 #include "cli/context.h"
+#include "cli/engine_line.h"
 #include "cli/guard.h"
 #include "cli/keys.h"
 #include "cli/load_line.h"
@@ -19,9 +20,9 @@
 #include "config/problem.h"
 #include "simulate/openb/experiment.h"
 
-// This file, command_line_what_if.cpp, report_line.cpp and load_line.cpp alone know CLI11. A verb's
-// options live as long as the parse: the callback of the verb that was given is kept and called
-// after it.
+// This file, command_line_what_if.cpp, report_line.cpp, load_line.cpp and engine_line.cpp alone
+// know CLI11. A verb's options live as long as the parse: the callback of the verb that was given
+// is kept and called after it.
 namespace neap::cli {
 
 namespace {
@@ -45,8 +46,8 @@ class CommandLine {
     add_work();
     add_looking();
     add_pool();
-    add_report_verbs(app_, [this](Act act) { act_ = std::move(act); });
-    add_load_verbs(app_, [this](Act act) { act_ = std::move(act); });
+    for (auto* add : {&add_report_verbs, &add_load_verbs, &add_engine_verb})
+      add(app_, [this](Act act) { act_ = std::move(act); });
   }
 
   int run(int argc, const char* const* argv) {

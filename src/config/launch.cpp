@@ -25,6 +25,7 @@ std::string to_json(const Launch& launch) {
   }
   if (launch.port > 0) out["port"] = launch.port;
   if (!launch.model_dir.empty()) out["model_dir"] = launch.model_dir;
+  if (!launch.engine.empty()) out["engine"] = launch.engine;
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -6,7 +6,7 @@
 //    "watch": "out/checkpoint-*",
 //    "health": {"path": "/health", "interval_us": 1000000, "timeout_us": 5000000},
 //    "gateway": {...}, of gateway.h,
-//    "port": 8100, "concurrency": 8, "model_dir": "/models/m"}
+//    "port": 8100, "concurrency": 8, "model_dir": "/models/m", "engine": "vllm"}
 //
 // "command" and "workdir" are always there. "watch" is there with the contract of that name,
 // "health" and what follows it for services. {port} in a command stands for the replica's port,
@@ -42,6 +42,7 @@ struct Launch {
   std::int32_t port = 0;  // 0: chosen by the daemon
   std::int32_t concurrency = 0;
   std::string model_dir;
+  std::string engine;  // of a service: vllm, llama_cpp, neap (engine/kind.h)
 };
 
 [[nodiscard]] std::string to_json(const Launch& launch);

@@ -340,6 +340,9 @@ class TaskReader {
     if (fields.text("model_dir", model_dir)) {
       launch.model_dir = absolute(model_dir, submitter_.workdir);
     }
+    fields.choice<std::string>(
+        "engine", launch.engine,
+        {{"none", ""}, {"vllm", "vllm"}, {"llama_cpp", "llama_cpp"}, {"neap", "neap"}});
     fields.close();
     spec.launch = to_json(launch);
     out_.spec = std::move(spec);

@@ -132,6 +132,7 @@ TEST(TaskFile, ReadsAService) {
   scale: {up_above: 60%, up_for: 30s}
   drain_timeout: 20s
   model_dir: models/m
+  engine: llama_cpp
 )");
   ASSERT_TRUE(file.is_service());
   const auto& service = std::get<ServiceSpec>(file.spec);
@@ -145,6 +146,7 @@ TEST(TaskFile, ReadsAService) {
   EXPECT_EQ(service.start_timeout, minutes(3));
   EXPECT_EQ(file.purpose, Purpose::inference);
   EXPECT_NE(service.launch.find(R"("model_dir":"/jobs/ada/models/m")"), std::string::npos);
+  EXPECT_NE(service.launch.find(R"("engine":"llama_cpp")"), std::string::npos);
   EXPECT_NE(service.launch.find(R"("health":{"path":"/ready","interval_us":500000)"),
             std::string::npos);
 }

@@ -77,7 +77,10 @@ std::uint16_t service_port(const std::string& launch) {
 
 ServiceRouter::ServiceRouter(gateway::Gateway& gateway, Ports ports,
                              config::GatewaySettings settings)
-    : gateway_(gateway), ports_(std::move(ports)), settings_(std::move(settings)) {}
+    : gateway_(gateway),
+      ports_(std::move(ports)),
+      settings_(std::move(settings)),
+      release_([this](const StopTask& action) { ports_.carry_out(action); }) {}
 
 ServiceRouter::~ServiceRouter() { stop_sampling(); }
 
@@ -144,7 +147,8 @@ void ServiceRouter::add(const PoolState& state, const TaskState& task) {
   const ServiceSpec& spec = state.service(task.service).spec;
   {
     const std::scoped_lock lock(mutex_);
-    replicas_[task.allocation] = {spec.name, static_cast<std::uint16_t>(*port), spec.drain_timeout};
+    replicas_[task.allocation] = {spec.name, static_cast<std::uint16_t>(*port), spec.drain_timeout,
+                                  engine::kind_of_launch(task.spec.launch)};
   }
   gateway::Replica replica;
   replica.service = spec.name;
@@ -210,11 +214,16 @@ bool ServiceRouter::stop_replica(const StopTask& action) {
     if (found == replicas_.end()) return false;
     routed = found->second;
   }
-  gateway_.drain_replica(
-      {routed.service, action.allocation}, routed.drain,
-      [this, action](const Result<gateway::Drained>& /*stop it whatever came of that*/) {
-        ports_.carry_out(action);
-      });
+  const LeavingReplica leaving{action.allocation, routed.engine, routed.port};
+  gateway_.drain_replica({routed.service, action.allocation}, routed.drain,
+                         [this, leaving, action](const Result<gateway::Drained>& drained) {
+                           // Stopped whatever came of that; who still answers needs all its memory
+                           // until its end.
+                           if (drained && drained->still_in_flight == 0)
+                             return release_.stop_after(leaving, action);
+                           ports_.carry_out(action);
+                         });
+  release_.drains(leaving);
   return true;
 }
 

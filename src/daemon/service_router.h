@@ -16,6 +16,7 @@
 #include "config/pool_file.h"
 #include "core/model/state.h"
 #include "daemon/books.h"
+#include "daemon/engine_release.h"
 #include "daemon/engine_watch.h"
 #include "gateway/gateway.h"
 
@@ -62,6 +63,7 @@ class ServiceRouter {
     std::string service;
     std::uint16_t port = 0;
     Micros drain{0};
+    engine::Kind engine = engine::Kind::none;
   };
 
   void ensure(const ServiceState& service);
@@ -82,6 +84,7 @@ class ServiceRouter {
   std::map<std::string, std::uint64_t> requests_;  // guarded by mutex_: ended so far, by service
   std::map<std::string, std::string> burning_;     // guarded by mutex_: what is said of it
   std::string trouble_;                            // guarded by mutex_
+  EngineRelease release_;                          // ends before the rest
   std::jthread sampler_;
 };
 

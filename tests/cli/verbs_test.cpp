@@ -469,8 +469,9 @@ TEST(CommandLine, CompletionKnowsEveryVerb) {
     const Outcome text = neap({"completion", shell});
     EXPECT_EQ(text.code, 0);
     for (const char* verb :
-         {"init", "doctor", "serve", "submit", "run", "ps", "describe", "why", "logs", "cancel",
-          "scale", "pause", "resume", "gpus", "events", "version", "usage", "load", "latency"}) {
+         {"init",   "doctor",  "serve",  "submit", "run",     "ps",     "describe",
+          "why",    "logs",    "cancel", "scale",  "pause",   "resume", "gpus",
+          "events", "version", "usage",  "load",   "latency", "engine"}) {
       EXPECT_TRUE(has(text.out, verb)) << shell << " " << verb;
     }
   }

@@ -58,3 +58,30 @@ need_packages() {
   fi
   step "install ${#missing[@]} Debian packages" install_packages "${missing[@]}"
 }
+
+# llama.cpp, as npm has it built for Node 20 and newer: a second engine for tests, in build/llama
+# and nowhere else. Returns 1 where npm cannot install it; the reason is then in build/llama/why.
+LLAMA_VERSION=3.21.1
+install_llama() {
+  local folder=build/llama module=build/llama/node_modules/node-llama-cpp
+  [ -e "$folder/whole" ] && [ -d "$module" ] && return
+  mkdir -p "$folder"
+  rm -f "$folder/why" "$folder/whole"
+  if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+    echo "there is no npm" >"$folder/why"
+  elif [ "$(uname -sm)" != "Linux x86_64" ]; then
+    echo "npm has no build of it for $(uname -sm)" >"$folder/why"
+  elif [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+    echo "node $(node --version) is older than 20" >"$folder/why"
+  elif ! npm install --prefix "$folder" -E "node-llama-cpp@$LLAMA_VERSION" \
+    "@node-llama-cpp/linux-x64@$LLAMA_VERSION" --omit=optional --ignore-scripts --no-audit \
+    --no-fund --fetch-retries=1 --fetch-timeout=60000 >"$folder/npm.log" 2>&1; then
+    echo "npm cannot install it: $(grep -m1 'npm error' "$folder/npm.log" | cut -c1-150)" \
+      >"$folder/why"
+  else
+    : >"$folder/whole"
+    return
+  fi
+  cat "$folder/why"
+  return 1
+}

@@ -118,6 +118,8 @@ run_base_checks() {
   fi
   if [ -d tests/python ]; then try_step "python tests" run_python python tests/python || true; fi
   if [ -d sdk/python/tests ]; then try_step "SDK tests" run_python sdk sdk/python/tests || true; fi
+  try_step "tests of the examples" run_python examples examples/tests || true
+  try_step "tests of the language model" run_python llm examples/llm/tests || true
 }
 
 run_tests() {
