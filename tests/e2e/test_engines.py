@@ -11,7 +11,7 @@ import unittest
 from engines import (LLM, complete, export, folder, port_of, readable, serve_llama, serve_py,
                      serve_vllm, torch_is_there, wait_ready, why_no_llama)
 from pool import PYTHON, Pool, wait_for
-from records import Load
+from records import Load, records_of, streamer
 
 
 @unittest.skipUnless(torch_is_there(), "there is no torch")
@@ -165,6 +165,38 @@ class MemoryComesBack(unittest.TestCase):
         took = time.monotonic() - begin
         self.assertLess(took, 20)
         self.assertIn("no whole answer in time", self.log_line(pool, "goes: "))
+
+
+class Leaving(unittest.TestCase):
+    def test_b8_a_replica_that_leaves_takes_no_more_requests_and_none_fails(self):
+        pool = Pool(self).start()
+        streamer(pool, "chat", replicas=2, first="0", gap="0", tokens="1")
+        wait_ready(pool, "chat", 2)
+        load = Load(pool, "chat", "--rate", "150", "--duration", "14s", "--arrivals", "constant")
+        mark = pool.status()["sequence"]
+        for _ in range(3):
+            time.sleep(1)
+            pool.post("/v1/services/chat/scale", {"min": 1, "max": 1})
+            wait_ready(pool, "chat", 1)
+            pool.post("/v1/services/chat/scale", {"min": 2, "max": 2})
+            wait_ready(pool, "chat", 2)
+        report, rows = load.end()
+        self.assertEqual(report["outcomes"]["ok"], report["scheduled"], report)
+        wait_for("all records",
+                 lambda: pool.get("/v1/services/chat/latency")["requests"] >= len(rows))
+        last = {}  # server -> when its last request began there
+        for record in records_of(pool):
+            queued = record["queue_ms"].partition(",")[0]
+            began = int(record["ended_us"]) - int(record["total_us"]) + int(queued) * 1000
+            last[record["server"]] = max(last.get(record["server"], 0), began)
+        stops = [event["time_us"] for event in pool.events(mark) if event["kind"] == "stop_asked"]
+        self.assertEqual(len(stops), 3)
+        after = [min((began - stop for began in last.values()), key=abs) for stop in stops]
+        self.assertLess(max(after), 1_000_000)
+        print("stops accepting: %d requests, %d failed; last request begun at most %.1f ms after "
+              "the stop was decided (%d replicas)"
+              % (report["scheduled"], report["scheduled"] - report["outcomes"]["ok"],
+                 max(0, max(after)) / 1000, len(stops)), flush=True)
 
 
 class SleepAndWake(unittest.TestCase):

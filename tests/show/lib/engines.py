@@ -15,7 +15,7 @@ def end_to_end():
 
 def show_hot_load(show, output):
     what = "hot load under load (C4): requests"
-    found = re.search(r"^hot load: (\d+) requests, (\d+) failed; peak reserved ([\d.]+) s before "
+    found = re.search(r"hot load: (\d+) requests, (\d+) failed; peak reserved ([\d.]+) s before "
                       r"the old one was asked to go, loaded in ([\d.]+) s; (.+)$", output,
                       re.MULTILINE)
     if not found:
@@ -29,21 +29,28 @@ def show_hot_load(show, output):
 
 
 def show_sleep(show, output):
-    found = re.search(r"^sleep and wake, vLLM's calls: (.+)$", output, re.MULTILINE)
+    found = re.search(r"sleep and wake, vLLM's calls: (.+)$", output, re.MULTILINE)
     show.line("sleep and wake in vLLM's calls (C3), a stub that speaks them",
               found[1] if found else MISSING, "all of its memory back, both levels", bool(found))
-    found = re.search(r"^sleep and wake, a real server: (.+)$", output, re.MULTILINE)
+    found = re.search(r"sleep and wake, a real server: (.+)$", output, re.MULTILINE)
     show.line("sleep and wake of a real server (C3)", found[1] if found else MISSING,
               "same answers after", bool(found))
-    found = re.search(r"^memory given back: (.+)$", output, re.MULTILINE)
+    found = re.search(r"memory given back: (.+)$", output, re.MULTILINE)
     show.line("KV cache before a replica goes (C3)", found[1] if found else MISSING,
               "shrink, offload, drop, then 0 bytes",
               bool(found) and found[1].endswith("sleep: done, 0 bytes on the device"))
 
 
+def show_leaving(show, output):
+    what = "a replica that leaves stops accepting (B8)"
+    found = re.search(r"stops accepting: (.+ at most ([\d.]+) ms after .+)$", output, re.MULTILINE)
+    show.line(what, found[1] if found else MISSING, "within 10 ms, none failed",
+              bool(found) and float(found[2]) <= 10 and " 0 failed" in found[1])
+
+
 def show_llama(show, output):
     what = "llama.cpp behind the gateway"
-    found = re.search(r"^llama\.cpp behind the gateway: (\d+) requests, (\d+) ok; (.+)$", output,
+    found = re.search(r"llama\.cpp behind the gateway: (\d+) requests, (\d+) ok; (.+)$", output,
                       re.MULTILINE)
     skipped = re.search(r"skipped 'llama\.cpp: (.+)'", output)
     if skipped and not found:
@@ -58,6 +65,7 @@ def show_engines(show):
     status, output = end_to_end()
     show_hot_load(show, output)
     show_sleep(show, output)
+    show_leaving(show, output)
     show_llama(show, output)
     ran = re.search(r"^Ran (\d+) tests", output, re.MULTILINE)
     show.line("engines with real processes", "%s tests, %s" % (
