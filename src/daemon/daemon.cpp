@@ -361,7 +361,7 @@ class Daemon {
     outside.starts = [this] { return starts_->wanted(); };
     control_ = std::make_unique<ControlPort>(*loop_,
                                              ViewContext{device_source, now_(), ::geteuid(), now_,
-                                                         [this] { return router_->burning(); }},
+                                                         [this] { return router_->conditions(); }},
                                              outside, now_);
     api::ServerSettings settings;
     settings.socket_path = file.socket;
@@ -384,9 +384,12 @@ class Daemon {
     std::vector<api::DoctorCheck> checks;
     checks.push_back({"journal", "ok", "writes " + journal_path_, ""});
     const std::string trouble = router_->trouble();
-    checks.push_back({"proxy", trouble.empty() ? "ok" : "failed",
-                      trouble.empty() ? "HAProxy answers or is not needed yet" : trouble,
-                      trouble.empty() ? "" : "see the log; install the package haproxy"});
+    checks.push_back(
+        {"proxy", trouble.empty() ? "ok" : "failed",
+         trouble.empty() ? "HAProxy answers or is not needed yet" : trouble,
+         trouble.empty()
+             ? ""
+             : "see the log; is haproxy installed, the certificate good, the port free?"});
     if (file.spec.preset != Preset::none) {
       std::string gave;
       for (const DerivedValue& value : file.spec.derived) {

@@ -49,8 +49,9 @@ void set_admission(const ServiceSpec& spec, gateway::Endpoint& endpoint) {
 std::string version_of(const std::string& path) {
   struct stat known {};
   if (path.empty() || ::stat(path.c_str(), &known) != 0) return "-";
-  return fmt::format("{}.{}.{}.{}", known.st_ino, known.st_size, known.st_mtim.tv_sec,
-                     known.st_mtim.tv_nsec);
+  // With the time of its attributes: a file that could not be read may become readable.
+  return fmt::format("{}.{}.{}.{}.{}.{}", known.st_ino, known.st_size, known.st_mtim.tv_sec,
+                     known.st_mtim.tv_nsec, known.st_ctim.tv_sec, known.st_ctim.tv_nsec);
 }
 
 gateway::TeamKey team_key(const config::ApiKey& key) {
@@ -105,7 +106,10 @@ void ServiceRouter::refresh_front() {
     }
   }
   if (trouble != front_trouble_ && !trouble.empty()) log_warning("keys of requests: " + trouble);
-  front_trouble_ = trouble;
+  {
+    const std::scoped_lock lock(mutex_);
+    front_trouble_ = trouble;
+  }
   // At the start nobody is let in by keys that cannot be read.
   if (!trouble.empty() && !front_seen_.empty()) return;
   front_seen_ = seen;
@@ -242,7 +246,8 @@ bool ServiceRouter::serves_any() const {
 
 std::string ServiceRouter::trouble() const {
   const std::scoped_lock lock(mutex_);
-  return trouble_;
+  const std::string keys = front_trouble_.empty() ? "" : "keys of requests: " + front_trouble_;
+  return trouble_ + (trouble_.empty() || keys.empty() ? "" : "; ") + keys;
 }
 
 void ServiceRouter::set_trouble(std::string detail) {
@@ -292,9 +297,12 @@ void ServiceRouter::note_burn(const std::string& service, const measure::BurnRep
   known = text;
 }
 
-std::vector<api::Condition> ServiceRouter::burning() const {
-  const std::scoped_lock lock(mutex_);
+std::vector<api::Condition> ServiceRouter::conditions() const {
   std::vector<api::Condition> all;
+  if (std::string suffered = trouble(); !suffered.empty()) {
+    all.push_back({"gateway", std::move(suffered)});
+  }
+  const std::scoped_lock lock(mutex_);
   for (const auto& [service, text] : burning_) {
     if (text.empty()) continue;
     all.push_back(

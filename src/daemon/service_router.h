@@ -49,8 +49,8 @@ class ServiceRouter {
   void set_trouble(std::string detail);
 
   [[nodiscard]] std::vector<EngineWatch::Replica> replicas() const;
-  // Services that burn what their SLO allows.
-  [[nodiscard]] std::vector<api::Condition> burning() const;
+  // What the proxy suffers from, and services that burn what their SLO allows.
+  [[nodiscard]] std::vector<api::Condition> conditions() const;
   // Waits for the gateway, 5 s at most.
   [[nodiscard]] Result<gateway::ServiceLatency> latency_of(const std::string& service);
 
@@ -77,8 +77,8 @@ class ServiceRouter {
   Ports ports_;
   config::GatewaySettings settings_;
   std::string front_seen_;  // of the files, when they were last handed on; sampler's thread alone
-  std::string front_trouble_;  // likewise
   mutable std::mutex mutex_;
+  std::string front_trouble_;                      // guarded by mutex_: keys that cannot be read
   std::map<std::string, std::uint16_t> services_;  // guarded by mutex_: name -> port
   std::map<AllocationId, Routed> replicas_;        // guarded by mutex_
   std::map<std::string, std::uint64_t> requests_;  // guarded by mutex_: ended so far, by service

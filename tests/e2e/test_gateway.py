@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -98,9 +99,8 @@ class GatewayTest(unittest.TestCase):
             wait_for("a replica of " + name,
                      lambda name=name: pool.service(name)["service"]["replicas_ready"] == 1)
         base = "http://127.0.0.1:%d/v1/" % port
-        status, models = ask(base + "models")
-        self.assertEqual(status, 200)
-        self.assertEqual([m["id"] for m in models["data"]], ["gpt-x", "org/gpt", "code"])
+        wait_for("all models", lambda: [m["id"] for m in ask(base + "models")[1]["data"]] ==
+                 ["gpt-x", "org/gpt", "code"])
         for model, server in (("gpt-x", "chat"), ("org/gpt", "chat"), ("code", "code")):
             status, answer = ask(base + "chat/completions", {"model": model, "messages": []})
             self.assertEqual((status, answer["server"]), (200, server))
@@ -182,6 +182,84 @@ class GatewayTest(unittest.TestCase):
         stop.set()
         asking.join()
         self.assertEqual(failures, [])
+
+    def restart(self):
+        """The daemon alone: its proxy goes on."""
+        self.pool.kill()
+        self.pool.start()
+
+    def proxy_check(self):
+        found = {one["name"]: one for one in self.pool.get("/v1/doctor")["checks"]}["proxy"]
+        return found["state"], found["message"]
+
+    def conditions(self):
+        return [one["name"] for one in self.pool.status()["conditions"]]
+
+    def test_g5_a_restart_of_the_daemon_keeps_keys_tls_and_the_shared_port(self):
+        port = free_port()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        certificate = pathlib.Path(folder.name) / "tls.pem"
+        make_certificate(certificate, "first")
+        pool = self.pool = Pool(self, gateway={
+            "listen": "127.0.0.1:%d" % port, "keys": "required",
+            "certificate": str(certificate)}).start()
+        submit(pool, "chat")
+        wait_for("a replica", lambda: pool.service("chat")["service"]["replicas_ready"] == 1)
+        key = pool.cli_json("keys", "create", "vision")["key"]
+        context = ssl.create_default_context(cafile=str(certificate) + ".crt")
+        shared = "https://127.0.0.1:%d/v1/completions" % port
+        own = pool.service("chat")["service"]["address"] + "/v1/completions"
+
+        def closed():
+            for url in (shared, own) * 10:
+                time.sleep(0.1)  # it may be opened a while after the start
+                self.assertEqual(ask(url, {"model": "chat"}, context)[0], 401)
+                self.assertEqual(ask(url, {"model": "chat"}, context, x_api_key=key)[0], 200)
+                with self.assertRaises(OSError):
+                    ask(url.replace("https", "http"), {"model": "chat"})
+        wait_for("the key to be known",
+                 lambda: ask(own, {"model": "chat"}, context, x_api_key=key)[0] == 200)
+        closed()
+        self.restart()
+        wait_for("the service again",
+                 lambda: pool.service("chat")["service"]["replicas_ready"] == 1)
+        closed()
+        self.assertEqual(self.proxy_check()[0], "ok")
+        # A certificate that is bad by the next start opens nothing, and is told of.
+        good = certificate.read_text()
+        certificate.write_text("nothing")
+        self.restart()
+        wait_for("the condition", lambda: "gateway" in self.conditions())
+        self.assertEqual(self.proxy_check()[0], "failed")
+        closed()
+        certificate.write_text(good)
+        wait_for("the end of the condition", lambda: "gateway" not in self.conditions())
+        closed()
+        self.assertEqual(self.proxy_check()[0], "ok")
+
+    def test_e3_a_certificate_that_is_mended_late_serves_what_waited_for_it(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        certificate = pathlib.Path(folder.name) / "tls.pem"
+        certificate.write_text("nothing")
+        pool = self.pool = Pool(self, gateway={"certificate": str(certificate)}).start()
+        submit(pool, "chat")
+        wait_for("the condition", lambda: "gateway" in self.conditions())
+        status, detail = self.proxy_check()
+        self.assertEqual(status, "failed")
+        self.assertIn("tls.pem", detail)
+        make_certificate(certificate, "first")
+        context = ssl.create_default_context(cafile=str(certificate) + ".crt")
+
+        def served():
+            try:
+                return ask(pool.service("chat")["service"]["address"], {}, context)[0] == 200
+            except OSError:
+                return False
+        wait_for("the service", served)
+        wait_for("the end of the condition", lambda: "gateway" not in self.conditions())
+        self.assertEqual(self.proxy_check()[0], "ok")
 
 
 if __name__ == "__main__":

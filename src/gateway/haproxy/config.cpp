@@ -169,7 +169,8 @@ std::string models_listing(const std::vector<ServiceSection>& services) {
 std::string render_front(const ConfigPaths& paths, const Front& front,
                          const std::vector<ServiceSection>& services) {
   if (front.port == 0) return "";
-  std::string out = "frontend f::models\n" + front_bind_line(front);
+  std::string out = "frontend f::models\n    bind " + address_text(front.bind, front.port) +
+                    tls_options(front) + "\n";
   out += record_rules();
   out += key_rules(paths, front);
   out += "    http-request return status 200 content-type application/json string '" +
@@ -233,8 +234,17 @@ std::uint64_t fingerprint(std::string_view text) {  // FNV-1a
 
 }  // namespace
 
-std::string front_bind_line(const Front& front) {
-  return "    bind " + address_text(front.bind, front.port) + tls_options(front) + "\n";
+bool listens_at(std::string_view config, const Front& front) {
+  const std::string line = "frontend f::models\n    bind " + address_text(front.bind, front.port);
+  const std::size_t found = config.find(line);
+  if (found == std::string_view::npos || found + line.size() == config.size()) return false;
+  const char next = config[found + line.size()];
+  return next == ' ' || next == '\n';
+}
+
+std::string render_probe(const ConfigPaths& paths, const Front& front) {
+  return render_preamble(paths, front) + "frontend f::probe\n    bind 127.0.0.1:1" +
+         tls_options(front) + "\n" + key_rules(paths, front);
 }
 
 std::string render_preamble(const ConfigPaths& paths, const Front& front) {
@@ -243,7 +253,11 @@ std::string render_preamble(const ConfigPaths& paths, const Front& front) {
   out += "# script " + std::to_string(fingerprint(render_admission({}, {}))) + ", keys " +
          std::to_string(fingerprint(render_maps(paths, front, {})[digest_map(paths)] +
                                     render_maps(paths, front, {})[class_map(paths)])) +
-         ", certificate " + std::to_string(fingerprint(front.certificate_version)) + "\n";
+         ", front " +
+         std::to_string(fingerprint(front.certificate_version + "|" + front.certificate + "|" +
+                                    address_text(front.bind, front.port) + "|" +
+                                    std::to_string(static_cast<int>(front.keys)))) +
+         "\n";
   out += "global\n";
   out += "    stats socket " + paths.admin_socket + " mode 600 level admin expose-fd listeners\n";
   if (!paths.run_as.empty()) out += "    user " + paths.run_as + "\n";

@@ -38,7 +38,10 @@ struct ServiceSection {
 // model. A model that two services claim is the first one's.
 [[nodiscard]] std::map<std::string, std::string> render_maps(
     const ConfigPaths& paths, const Front& front, const std::vector<Endpoint>& endpoints);
-[[nodiscard]] std::string front_bind_line(const Front& front);
+// Whether a proxy of this configuration listens where the front does, in clear text or not.
+[[nodiscard]] bool listens_at(std::string_view config, const Front& front);
+// Refused by the program only where what is common to all services is at fault.
+[[nodiscard]] std::string render_probe(const ConfigPaths& paths, const Front& front);
 // Reads the comment lines back.
 [[nodiscard]] Result<std::vector<Endpoint>> endpoints_in(std::string_view config);
 

@@ -24,6 +24,7 @@ constexpr auto advance_step = std::chrono::milliseconds(20);
 constexpr auto idle_step = std::chrono::milliseconds(1000);
 constexpr auto first_retry = std::chrono::milliseconds(200);
 constexpr auto longest_retry = std::chrono::milliseconds(5000);
+constexpr auto reapply_step = std::chrono::seconds(2);
 constexpr auto calm = std::chrono::seconds(30);  // alive for this long: the next death is the first
 constexpr auto drive_step = std::chrono::seconds(1);
 constexpr Micros stray_patience = seconds(30);
@@ -82,7 +83,16 @@ class HaproxyGateway::Worker {
     const bool ran = process_.running();
     Result<void> ensured = members_.ensure_service(endpoint);
     if (!ran && process_.running()) started_at_ = steady_clock::now();
+    if (!ensured && !members_.trouble().empty()) tried_ = true;
+    note_trouble();
     done(std::move(ensured));
+  }
+
+  void set_front(const Front& front, const Done& done) {
+    Result<void> set = members_.set_front(front);
+    reapply_at_ = steady_clock::now() + reapply_step;
+    note_trouble();
+    done(std::move(set));
   }
 
   void sample(const std::string& service, const SampleDone& done) {
@@ -131,6 +141,7 @@ class HaproxyGateway::Worker {
     watch_process();
     drive_admission();
     members_.advance(steady_clock::now());
+    retry_members();
     tell(log_.take_closed());
   }
 
@@ -152,8 +163,7 @@ class HaproxyGateway::Worker {
   void read_records() {
     read_at_ = steady_clock::now() + read_step;
     const std::string trouble = log_.read(process_.records_fd());
-    if (trouble != log_trouble_) report(trouble);
-    log_trouble_ = trouble;
+    tell_trouble(log_trouble_, trouble);
   }
 
   void drive_admission() {
@@ -167,14 +177,34 @@ class HaproxyGateway::Worker {
     for (const RequestSlice& one : slices) observer_.requests(one);
   }
 
-  void report(const std::string& detail) const {
-    if (observer_.trouble) observer_.trouble(detail);
+  // What one part suffers from does not hide what another does.
+  void tell_trouble(std::string& of, const std::string& now) {
+    if (std::exchange(of, now) == now || !observer_.trouble) return;
+    std::string all;
+    for (const std::string* one : {&proxy_trouble_, &member_trouble_, &log_trouble_}) {
+      if (!one->empty()) all += (all.empty() ? "" : "; ") + *one;
+    }
+    observer_.trouble(all);
+  }
+
+  void report(const std::string& detail) { tell_trouble(proxy_trouble_, detail); }
+  void note_trouble() {
+    const bool said = !process_.running() && !proxy_trouble_.empty();
+    tell_trouble(member_trouble_, said ? std::string() : members_.trouble());
+  }
+
+  void retry_members() {
+    if (process_.running() && !members_.trouble().empty() && steady_clock::now() >= reapply_at_) {
+      members_.retry();
+      reapply_at_ = steady_clock::now() + reapply_step;
+    }
+    note_trouble();
   }
 
   void watch_process() {
     if (process_.running()) {
       pollfd entry{.fd = process_.pid_fd(), .events = POLLIN, .revents = 0};
-      if (::poll(&entry, 1, 0) == 0) return;
+      if (::poll(&entry, 1, 0) == 0) return report({});
       report("the proxy ended: " + process_.ended());
       if (steady_clock::now() - started_at_ > calm) retry_after_ = first_retry;
       retry_at_ = steady_clock::now();
@@ -199,7 +229,8 @@ class HaproxyGateway::Worker {
   Membership members_;
   AdmissionDriver admission_{members_};
   RequestLog log_;
-  std::string log_trouble_;
+  std::string proxy_trouble_, member_trouble_, log_trouble_;
+  Instant reapply_at_;
   bool stopped_ = false;
   bool tried_ = false;  // it ran once: from then on it is kept running
   Instant started_at_;
@@ -265,7 +296,7 @@ void HaproxyGateway::ensure_service(Endpoint endpoint, Done done) {
 
 void HaproxyGateway::set_front(Front front, Done done) {
   post([front = std::move(front), done = std::move(done)](Worker& worker) {
-    done(worker.members().set_front(front));
+    worker.set_front(front, done);
   });
 }
 

@@ -62,6 +62,12 @@ class HaproxyGatewayTest : public ::testing::Test {
 
   // What a restart of the daemon does.
   void reopen() {
+    take_over();
+    ASSERT_TRUE(set_front(front_));
+  }
+
+  // As far as nothing was asked for yet.
+  void take_over() {
     gateway_.reset();
     Observer observer;
     observer.requests = [this](const RequestSlice& slice) {
@@ -70,10 +76,37 @@ class HaproxyGatewayTest : public ::testing::Test {
     };
     observer.trouble = [this](const std::string& detail) {
       if (detail.empty()) ++recoveries_;
+      const std::lock_guard lock(mutex_);
+      trouble_ = detail;
     };
     auto opened = HaproxyGateway::open({.folder = folder_}, observer);
     ASSERT_TRUE(opened) << to_string(opened.error());
     gateway_ = std::move(*opened);
+  }
+
+  Result<void> set_front(const Front& front) {
+    return await<void>([&](Gateway::Done done) { gateway_->set_front(front, done); });
+  }
+  std::string trouble() {
+    const std::lock_guard lock(mutex_);
+    return trouble_;
+  }
+  // Keys and a shared endpoint.
+  static Front closed_front() {
+    Front front;
+    front.port = free_port();
+    front.keys = Front::Keys::required;
+    front.known = {{std::string(64, 'a'), "vision", RequestClass::high}};
+    return front;
+  }
+  void make_certificate(const std::string& path) const {
+    const std::string key = folder_ + "/key.pem";
+    const std::string made =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+        "/CN=x -keyout " +
+        key + " -out " + path + ".new 2>/dev/null && cat " + key + " >>" + path + ".new && mv " +
+        path + ".new " + path;
+    ASSERT_EQ(std::system(made.c_str()), 0);  // NOLINT(cert-env33-c): a test's own words
   }
 
   Result<void> ensure(const Endpoint& endpoint) {
@@ -117,7 +150,9 @@ class HaproxyGatewayTest : public ::testing::Test {
   std::string folder_;
   Endpoint service_{.service = "chat", .slo_first_byte = milliseconds(500)};
   std::unique_ptr<HaproxyGateway> gateway_;
+  Front front_;
   std::mutex mutex_;
+  std::string trouble_;
   measure::RequestTotals totals_;
   std::atomic<int> recoveries_ = 0;
 };
@@ -300,6 +335,112 @@ TEST_F(HaproxyGatewayTest, G3_ARestartedDaemonTakesOver) {
   EXPECT_EQ(stray.served(), served);
   // The record of the request that nobody was there to read was kept.
   EXPECT_TRUE(eventually([&] { return sample().requests == 6; }));
+}
+
+TEST_F(HaproxyGatewayTest, G5_ARestartedDaemonKeepsKeysTlsAndTheSharedEndpoint) {
+  const TinyServer server;
+  front_ = closed_front();
+  ASSERT_TRUE(set_front(front_));
+  ASSERT_TRUE(ensure(service_));
+  ASSERT_TRUE(add(1, server));
+  EXPECT_EQ(get("/1/0").status, 401);
+  EXPECT_EQ(tiny_get(front_.port, "/v1/models").status, 401);
+  const pid_t before = master();
+  reopen();
+  ASSERT_TRUE(ensure(service_));
+  ASSERT_TRUE(add(1, server));
+  EXPECT_EQ(master(), before);
+  EXPECT_EQ(get("/1/0").status, 401);
+  EXPECT_EQ(tiny_get(front_.port, "/v1/models").status, 401);
+  // With a certificate from now on, at the same port.
+  front_.certificate = folder_ + "/tls.pem";
+  front_.certificate_version = "1";
+  make_certificate(front_.certificate);
+  for (int restart = 0; restart < 2; ++restart) {
+    reopen();
+    ASSERT_TRUE(ensure(service_));
+    EXPECT_EQ(master(), before);
+    EXPECT_EQ(get("/1/0").status, 0);  // not in clear text
+    EXPECT_EQ(tiny_get(front_.port, "/v1/models").status, 0);
+    EXPECT_EQ(trouble(), "");
+  }
+}
+
+TEST_F(HaproxyGatewayTest, G5_AFrontThatCannotBeHadOpensNothing) {
+  const TinyServer server;
+  front_ = closed_front();
+  ASSERT_TRUE(set_front(front_));
+  ASSERT_TRUE(ensure(service_));
+  ASSERT_TRUE(add(1, server));
+  Front wanted = front_;
+  wanted.certificate = folder_ + "/tls.pem";  // there is none
+  take_over();
+  EXPECT_FALSE(set_front(wanted));
+  EXPECT_FALSE(ensure(service_));
+  (void)add(1, server);
+  EXPECT_EQ(get("/1/0").status, 401);  // as before
+  EXPECT_NE(trouble().find("tls.pem"), std::string::npos) << trouble();
+  make_certificate(wanted.certificate);
+  EXPECT_TRUE(eventually([&] { return trouble().empty(); }));
+  EXPECT_EQ(get("/1/0").status, 0);
+  EXPECT_EQ(tiny_get(wanted.port, "/v1/models").status, 0);
+  EXPECT_EQ(sample().ready_replicas, 1);
+  // One that is refused for its form does not open anything, either.
+  wanted.certificate = folder_ + "/with blank.pem";
+  take_over();
+  EXPECT_FALSE(set_front(wanted));
+  EXPECT_FALSE(ensure({.service = "other", .port = free_port()}));
+  EXPECT_EQ(get("/1/0").status, 0);
+  EXPECT_NE(trouble(), "");
+}
+
+TEST_F(HaproxyGatewayTest, G5_ASharedPortThatIsTakenLeavesTheRestClosed) {
+  const TinyServer server;
+  auto stranger = std::make_unique<TinyServer>();
+  front_ = closed_front();
+  ASSERT_TRUE(set_front(front_));
+  ASSERT_TRUE(ensure(service_));
+  front_.port = stranger->port();
+  take_over();
+  EXPECT_FALSE(set_front(front_));
+  ASSERT_TRUE(ensure(service_));
+  ASSERT_TRUE(add(1, server));
+  EXPECT_EQ(get("/1/0").status, 401);
+  EXPECT_NE(trouble().find("shared endpoint"), std::string::npos) << trouble();
+  stranger.reset();
+  EXPECT_TRUE(eventually([&] { return trouble().empty(); }));
+  EXPECT_EQ(tiny_get(front_.port, "/v1/models").status, 401);
+}
+
+TEST_F(HaproxyGatewayTest, G5_AProxyThatEndsBeforeItsFrontIsNamedIsNotStartedOpen) {
+  front_ = closed_front();
+  ASSERT_TRUE(set_front(front_));
+  ASSERT_TRUE(ensure(service_));
+  const pid_t before = master();
+  take_over();
+  kill(before, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !trouble().empty(); }));
+  std::this_thread::sleep_for(500ms);
+  EXPECT_EQ(get("/1/0").status, 0);
+  ASSERT_TRUE(set_front(front_));
+  EXPECT_TRUE(eventually([&] { return get("/1/0").status == 401; }));
+}
+
+TEST_F(HaproxyGatewayTest, E3_ACertificateThatIsMendedLateServesWhatWaitedForIt) {
+  const TinyServer server;
+  front_.certificate = folder_ + "/tls.pem";
+  ASSERT_TRUE(set_front(front_));  // nothing is served yet
+  EXPECT_FALSE(ensure(service_));
+  auto added = std::make_shared<std::promise<void>>();
+  std::future<void> joined = added->get_future();
+  gateway_->add_replica({service_.service, AllocationId(1), server.port(), 4},
+                        [added](const Result<void>&) { added->set_value(); });
+  EXPECT_TRUE(eventually([&] { return trouble().find("tls.pem") != std::string::npos; }));
+  EXPECT_EQ(joined.wait_for(0s), std::future_status::timeout);
+  make_certificate(front_.certificate);
+  EXPECT_EQ(joined.wait_for(10s), std::future_status::ready);
+  EXPECT_TRUE(eventually([&] { return trouble().empty(); }));
+  EXPECT_EQ(sample().ready_replicas, 1);
 }
 
 TEST_F(HaproxyGatewayTest, AProxyThatHangsIsReplaced) {

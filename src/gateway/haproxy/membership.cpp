@@ -1,11 +1,7 @@
 #include "gateway/haproxy/membership.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <utility>
-
-#include "gateway/haproxy/port_check.h"
 
 namespace neap::gateway {
 namespace {
@@ -36,13 +32,11 @@ void Membership::adopt() {
 }
 
 Result<void> Membership::take_over() {
-  std::ifstream in(process_.files().config, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  const std::string config = std::move(text).str();
+  const std::string config = loaded_config();
   const Result<std::vector<Endpoint>> endpoints = endpoints_in(config);
   if (!endpoints) return tl::unexpected(endpoints.error());
   other_preamble_ = !config.starts_with(render_preamble(paths_, front_));
+  barred_ = Error{ErrorCode::unavailable, "keys and certificate were not named yet", "front"};
   for (const Endpoint& endpoint : *endpoints) {
     services_[endpoint.service] = {.endpoint = endpoint, .origin = Origin::found, .members = {}};
   }
@@ -74,12 +68,7 @@ Result<void> Membership::take_over() {
 
 Result<void> Membership::start() {
   if (services_.empty()) return {};
-  old_workers_.clear();
-  const Result<std::string> text = render();
-  if (!text) return tl::unexpected(text.error());
-  if (Result<void> started = process_.start(*text); !started) return started;
-  loaded();
-  return {};
+  return apply_configuration();
 }
 
 Replica Membership::as_limited(const Member& member) {
@@ -108,7 +97,9 @@ Result<std::string> Membership::render() const {
   for (const auto& [path, text] : render_maps(paths_, front_, endpoints)) {
     if (Result<void> put = process_.put_file(path, text); !put) return tl::unexpected(put.error());
   }
-  return render_config(paths_, front_, sections);
+  Front front = front_;
+  if (unshared_) front.port = 0;
+  return render_config(paths_, front, sections);
 }
 
 // After a start or a reload: the worker knows exactly what the file names.
@@ -124,52 +115,26 @@ void Membership::loaded() {
 }
 
 Result<void> Membership::apply_configuration() {
-  if (!process_.running()) return start();
-  const Result<std::string> text = render();
-  if (!text) return tl::unexpected(text.error());
-  Result<void> reloaded = process_.reload(*text);
-  if (const Result<WorkerList> workers = process_.workers()) old_workers_ = workers->old;
-  if (reloaded) loaded();
-  return reloaded;
-}
-
-Result<void> Membership::check_free(const Endpoint& endpoint) const {
-  for (const auto& [name, service] : services_) {
-    if (name != endpoint.service && service.endpoint.port == endpoint.port) {
-      return fail(ErrorCode::conflict,
-                  "port " + std::to_string(endpoint.port) + " belongs to service '" + name + "'",
-                  "port");
-    }
-  }
-  if (front_.port == endpoint.port) {
-    return fail(ErrorCode::conflict,
-                "port " + std::to_string(endpoint.port) + " is that of the shared endpoint",
-                "port");
-  }
-  return check_port_free(endpoint.bind, endpoint.port);
-}
-
-Result<void> Membership::set_front(const Front& front) {
-  if (Result<void> checked = check_front(front); !checked) return checked;
-  if (front == front_) return {};
-  const Front former = std::exchange(front_, front);
-  if (!process_.running()) return {};
-  const bool listens = former.port == front.port && former.bind == front.bind;
-  Result<void> applied;
-  if (front.port != 0 && !listens && !adopted_front(front)) {
-    applied = check_port_free(front.bind, front.port);
-  }
-  if (applied) applied = apply_configuration();
-  if (!applied) front_ = former;
+  Result<void> applied = apply();
+  unapplied_.reset();
+  if (!applied) unapplied_ = applied.error();
   return applied;
 }
 
-// Whether the proxy that was taken over listens there already.
-bool Membership::adopted_front(const Front& front) const {
-  std::ifstream in(process_.files().config, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str().find(front_bind_line(front)) != std::string::npos;
+Result<void> Membership::apply() {
+  if (barred_) return tl::unexpected(*barred_);
+  unshared_.reset();
+  if (const Result<void> free = check_shared_port(); !free) unshared_ = free.error();
+  const bool runs = process_.running();
+  if (!runs) old_workers_.clear();
+  const Result<std::string> text = render();
+  if (!text) return tl::unexpected(text.error());
+  Result<void> done = runs ? process_.reload(*text) : process_.start(*text);
+  if (runs) {
+    if (const Result<WorkerList> workers = process_.workers()) old_workers_ = workers->old;
+  }
+  if (done) loaded();
+  return done;
 }
 
 Result<void> Membership::ensure_service(const Endpoint& endpoint) {
@@ -180,7 +145,7 @@ Result<void> Membership::ensure_service(const Endpoint& endpoint) {
   if (known != services_.end()) {
     known->second.origin = Origin::asked_for;
     former = known->second.endpoint;
-    if (*former == endpoint && process_.running() && !other_preamble_) return {};
+    if (*former == endpoint && process_.running() && !other_preamble_ && !unapplied_) return {};
   }
   const bool listens = former && process_.running() && former->bind == endpoint.bind &&
                        former->port == endpoint.port;
@@ -188,8 +153,11 @@ Result<void> Membership::ensure_service(const Endpoint& endpoint) {
     if (Result<void> free = check_free(endpoint); !free) return free;
   }
   services_[endpoint.service].endpoint = endpoint;
+  const std::optional<Error> before = unapplied_;
   Result<void> applied = apply_configuration();
-  if (applied) return applied;
+  // What is not the service's own fault is retried, with the service.
+  if (applied || front_at_fault()) return applied;
+  unapplied_ = before;
   if (former) {
     services_[endpoint.service].endpoint = *former;
   } else {

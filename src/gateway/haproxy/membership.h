@@ -44,7 +44,13 @@ class Membership {
   // Starts the proxy with everything that is wished for. Does nothing without a service.
   [[nodiscard]] Result<void> start();
 
+  // One that cannot be had leaves what runs as it is, and is retried: no service is ever served
+  // with less than was asked for.
   [[nodiscard]] Result<void> set_front(const Front& front);
+  // Goes on with what could not be applied.
+  void retry();
+  // Whether there is anything to retry, and why; empty: all is as it was asked for.
+  [[nodiscard]] std::string trouble() const;
   [[nodiscard]] Result<void> ensure_service(const Endpoint& endpoint);
   [[nodiscard]] Result<void> remove_service(const std::string& service);
   void add_replica(const Replica& replica, Gateway::Done done);
@@ -113,12 +119,20 @@ class Membership {
   [[nodiscard]] Member* find(const ReplicaRef& ref);
   // True when nothing is left to be done for the member.
   [[nodiscard]] bool advance_member(Member& member, std::int64_t in_flight, Instant now);
-  [[nodiscard]] bool adopted_front(const Front& front) const;
+  [[nodiscard]] Result<void> apply();
+  [[nodiscard]] std::string loaded_config() const;
+  [[nodiscard]] Result<void> check_shared_port() const;
+  [[nodiscard]] bool front_at_fault();
   [[nodiscard]] Result<void> check_free(const Endpoint& endpoint) const;
 
   ProxyProcess& process_;
   ConfigPaths paths_;
-  Front front_;
+  Front front_;                     // as asked for
+  bool front_known_ = false;        // it was asked for at all
+  std::optional<Error> refused_;    // why what was asked for last is not taken
+  std::optional<Error> barred_;     // why nothing may be loaded for now
+  std::optional<Error> unapplied_;  // why what runs is not what is wished for
+  std::optional<Error> unshared_;   // why the shared endpoint is left out
   std::map<std::string, Service> services_;
   std::vector<pid_t> old_workers_;
   std::map<std::string, AdmissionFigures> figures_;

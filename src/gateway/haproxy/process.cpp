@@ -210,7 +210,8 @@ Result<void> ProxyProcess::put_file(const std::string& path, const std::string& 
   return put_in_place(next, path);
 }
 
-Result<void> ProxyProcess::check(const std::string& text) const {
+Result<void> ProxyProcess::check(const std::string& text) {
+  if (Result<void> found = find_program(); !found) return found;
   if (Result<void> written = write_file(files_.new_config, text); !written) return written;
   const std::string complaint = files_.new_config + ".log";
   SpawnAttributes how;

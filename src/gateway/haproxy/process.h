@@ -36,7 +36,9 @@ class ProxyProcess {
   [[nodiscard]] bool adopt();
   // Whole or not at all, with mode 0600.
   [[nodiscard]] Result<void> put_file(const std::string& path, const std::string& text) const;
-  // Checks `text` with the program itself, puts it in place as the configuration and starts.
+  // Whether the program itself takes `text`.
+  [[nodiscard]] Result<void> check(const std::string& text);
+  // Checks `text`, puts it in place as the configuration and starts.
   // Returns once the proxy answers.
   [[nodiscard]] Result<void> start(const std::string& text);
   // As start, for the running one. No connection is lost. When it fails the old configuration is
@@ -56,7 +58,6 @@ class ProxyProcess {
   [[nodiscard]] const ProxyFiles& files() const { return files_; }
 
  private:
-  [[nodiscard]] Result<void> check(const std::string& text) const;
   [[nodiscard]] Result<void> wait_for_new_worker(pid_t former);
   [[nodiscard]] Result<void> spawn();
   [[nodiscard]] std::string log_tail() const;
