@@ -112,8 +112,25 @@ bool same_spec(const PoolSpec& a, const PoolSpec& b) {
 }
 
 // What the file and the machine say, as events, where the journal does not say it already.
-Result<void> bring_up_to_date(Loop& loop, const PoolState& before, const PoolSpec& spec,
+// What the parts beside the loop ask of the state before the start: services, pipelines and their
+// tasks. A whole copy would be most of the memory that a large pool's start takes.
+PoolState outline_of(const PoolState& state) {
+  PoolState out;
+  out.now = state.now;
+  out.next_allocation = state.next_allocation;
+  out.services = state.services;
+  out.pipelines = state.pipelines;
+  std::vector<TaskState> tasks;
+  state.tasks.for_each([&](const TaskState& task) {
+    if (task.service.valid() || task.pipeline.valid()) tasks.push_back(task);
+  });
+  out.tasks.restore(state.tasks.next_id().value, std::move(tasks));
+  return out;
+}
+
+Result<void> bring_up_to_date(Loop& loop, const PoolSpec& spec,
                               const std::vector<NodeSpec>& nodes) {
+  const PoolState& before = loop.state();
   for (const NodeSpec& node : nodes) {
     // A known node joins again: that refuses other devices, and brings it back when it was gone.
     if (auto allowed = check_event(before, NodeJoined{node}); !allowed) return allowed;
@@ -124,11 +141,14 @@ Result<void> bring_up_to_date(Loop& loop, const PoolState& before, const PoolSpe
   if (!before.configured || !same_spec(before.spec, spec)) {
     if (auto done = loop.apply_now(PoolConfigured{spec}); !done) return done;
   }
+  std::vector<std::string> gone;
   for (const NodeState& node : before.nodes) {
     const bool found = std::any_of(nodes.begin(), nodes.end(),
                                    [&](const NodeSpec& n) { return n.name == node.name; });
-    if (found || !node.reachable) continue;
-    if (auto done = loop.apply_now(NodeUnreachable{node.name}); !done) return done;
+    if (!found && node.reachable) gone.push_back(node.name);
+  }
+  for (const std::string& name : gone) {
+    if (auto done = loop.apply_now(NodeUnreachable{name}); !done) return done;
   }
   return {};
 }
@@ -186,7 +206,7 @@ class Daemon {
     auto devices = find_devices(*file);
     if (!devices) return tl::unexpected(devices.error());
     if (auto opened = open_loop(*file); !opened) return opened;
-    if (auto up = bring_up_to_date(*loop_, before_, file->spec, devices->nodes); !up) return up;
+    if (auto up = bring_up_to_date(*loop_, file->spec, devices->nodes); !up) return up;
     if (auto opened = open_backend(*file, options); !opened) return opened;
     if (auto opened = open_gateway(*file); !opened) return opened;
     if (auto opened = open_api(*file, devices->source); !opened) return opened;
@@ -230,7 +250,7 @@ class Daemon {
                            recovered->state.sequence, recovered->replayed,
                            recovered->snapshot_sequence));
     }
-    before_ = recovered->state;
+    before_ = outline_of(recovered->state);
     clock_.not_before(before_.now);
     Outlet outlet;
     outlet.carry_out = [this](const Action& action) { carry_out(action); };
@@ -324,6 +344,7 @@ class Daemon {
         settings);
     router_->restore(before_);
     before_ = PoolState();
+    ::malloc_trim(0);  // the many small parts of the copy would stay with the process
     router_->start_sampling();
     engines_ = std::make_unique<EngineWatch>([this] { return router_->replicas(); }, now_);
     engines_->start();
@@ -454,7 +475,7 @@ class Daemon {
   const std::function<Time()> now_ = [this] { return clock_.now(); };
   std::string journal_path_;
   std::optional<Error> failure_;
-  PoolState before_;
+  PoolState before_;  // an outline
   api::EventHub hub_;
   std::unique_ptr<Loop> loop_;
   // Ends before the loop, to which it posts.

@@ -70,6 +70,7 @@ class Loop {
 
   // Before run() alone: applies facts of the start, such as the configuration and the devices.
   Result<void> apply_now(Event event);
+  [[nodiscard]] const PoolState& state() const { return state_; }
 
  private:
   struct Incoming {
