@@ -53,7 +53,7 @@ def submit(pool, name, **fields):
 
 def ask(url, body=None, context=None, **headers):
     """(status, parsed answer)"""
-    data = None if body is None else json.dumps(body).encode()
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, data, named)
     try:
@@ -104,6 +104,9 @@ class GatewayTest(unittest.TestCase):
         for model, server in (("gpt-x", "chat"), ("org/gpt", "chat"), ("code", "code")):
             status, answer = ask(base + "chat/completions", {"model": model, "messages": []})
             self.assertEqual((status, answer["server"]), (200, server))
+        for escaped in (rb'{"model": "org\/gpt"}', rb'{"prompt": "\\/", "model": "\u006frg\/gpt"}'):
+            status, answer = ask(base + "chat/completions", escaped)
+            self.assertEqual((status, answer["server"]), (200, "chat"))
         status, answer = ask(base + "chat/completions", {"model": 'no"pe'})
         self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
         # Larger than the proxy looks at: found when the model comes first, or by header.

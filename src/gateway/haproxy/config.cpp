@@ -180,6 +180,10 @@ std::string render_front(const ConfigPaths& paths, const Front& front,
       "    http-request set-var(txn.model) req.hdr(x-model)\n"
       "    http-request set-var(txn.model) req.body,json_query('$.model') if METH_POST "
       "!{ var(txn.model) -m found }\n"
+      // json_query does not know the escape \/.
+      "    http-request set-var(txn.model) "
+      "'req.body,regsub(\"\\\\\\\\/\",/,g),json_query(\"$.model\")' if METH_POST "
+      "!{ var(txn.model) -m found }\n"
       "    http-request set-var(txn.backend) var(txn.model),map_str(" +
       model_map(paths) +
       ")\n"

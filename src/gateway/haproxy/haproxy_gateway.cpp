@@ -24,7 +24,8 @@ constexpr auto advance_step = std::chrono::milliseconds(20);
 constexpr auto idle_step = std::chrono::milliseconds(1000);
 constexpr auto first_retry = std::chrono::milliseconds(200);
 constexpr auto longest_retry = std::chrono::milliseconds(5000);
-constexpr auto reapply_step = std::chrono::seconds(2);
+constexpr auto first_reapply = std::chrono::seconds(2);
+constexpr auto longest_reapply = std::chrono::seconds(16);
 constexpr auto calm = std::chrono::seconds(30);  // alive for this long: the next death is the first
 constexpr auto drive_step = std::chrono::seconds(1);
 constexpr Micros stray_patience = seconds(30);
@@ -90,7 +91,8 @@ class HaproxyGateway::Worker {
 
   void set_front(const Front& front, const Done& done) {
     Result<void> set = members_.set_front(front);
-    reapply_at_ = steady_clock::now() + reapply_step;
+    reapply_after_ = first_reapply;
+    reapply_at_ = steady_clock::now() + reapply_after_;
     note_trouble();
     done(std::move(set));
   }
@@ -194,9 +196,12 @@ class HaproxyGateway::Worker {
   }
 
   void retry_members() {
-    if (process_.running() && !members_.trouble().empty() && steady_clock::now() >= reapply_at_) {
+    if (members_.trouble().empty()) {
+      reapply_after_ = first_reapply;
+    } else if (process_.running() && steady_clock::now() >= reapply_at_) {
       members_.retry();
-      reapply_at_ = steady_clock::now() + reapply_step;
+      reapply_after_ = std::min(reapply_after_ * 2, longest_reapply);
+      reapply_at_ = steady_clock::now() + reapply_after_;
     }
     note_trouble();
   }
@@ -231,6 +236,7 @@ class HaproxyGateway::Worker {
   RequestLog log_;
   std::string proxy_trouble_, member_trouble_, log_trouble_;
   Instant reapply_at_;
+  std::chrono::seconds reapply_after_ = first_reapply;
   bool stopped_ = false;
   bool tried_ = false;  // it ran once: from then on it is kept running
   Instant started_at_;
