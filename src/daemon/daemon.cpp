@@ -29,6 +29,7 @@
 #include "daemon/crash_points.h"
 #include "daemon/engine_watch.h"
 #include "daemon/forward_clock.h"
+#include "daemon/health_checks.h"
 #include "daemon/host_limit_checks.h"
 #include "daemon/latency_view.h"
 #include "daemon/log.h"
@@ -404,39 +405,13 @@ class Daemon {
   std::vector<api::DoctorCheck> check_health(const config::PoolFile& file) const {
     std::vector<api::DoctorCheck> checks;
     checks.push_back({"journal", "ok", "writes " + journal_path_, ""});
-    const std::string trouble = router_->trouble();
-    checks.push_back(
-        {"proxy", trouble.empty() ? "ok" : "failed",
-         trouble.empty() ? "HAProxy answers or is not needed yet" : trouble,
-         trouble.empty()
-             ? ""
-             : "see the log; is haproxy installed, the certificate good, the port free?"});
-    if (file.spec.preset != Preset::none) {
-      std::string gave;
-      for (const DerivedValue& value : file.spec.derived) {
-        gave += (gave.empty() ? "" : ", ") + value.key + ": " + value.value;
-      }
-      checks.push_back({"preset", "ok",
-                        std::string(name_of(file.spec.preset)) + ", by " +
-                            std::string(name_of(file.spec.isolation)) + ": " +
-                            (gave.empty() ? "all is stated in the file" : gave),
-                        ""});
-    }
+    checks.push_back(proxy_check(router_->trouble()));
+    if (file.spec.preset != Preset::none) checks.push_back(preset_check(file));
     for (api::DoctorCheck& check : host_limit_checks(backend_->isolation(), file.host)) {
       checks.push_back(std::move(check));
     }
-    const bool owner_only = ::geteuid() != 0;
-    checks.push_back({"submitters", owner_only ? "warning" : "ok",
-                      owner_only ? "the daemon is not root: it runs tasks of its own user alone"
-                                 : "tasks run as their submitters",
-                      owner_only ? "run the daemon as root to serve several users" : ""});
-    std::error_code error;
-    const auto space = std::filesystem::space(file.state_dir, error);
-    const bool low = !error && space.available < (1U << 30);
-    checks.push_back(
-        {"disk", low ? "warning" : "ok",
-         std::to_string(space.available >> 20) + " MiB free in " + file.state_dir,
-         low ? "free some space: a journal that cannot be written stops the pool" : ""});
+    checks.push_back(submitters_check());
+    checks.push_back(disk_check(file.state_dir));
     return checks;
   }
 
