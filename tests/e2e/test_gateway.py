@@ -64,6 +64,17 @@ def ask(url, body=None, context=None, **headers):
         return error.code, json.loads(text) if text.startswith(b"{") else text
 
 
+def wait_open(*ports):
+    """A replica can be healthy a little before the proxy is up."""
+    for port in ports:
+        wait_for("an endpoint at %d" % port, lambda port=port: is_open(port))
+
+
+def is_open(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 def make_certificate(path, name):
     key = str(path) + ".key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -98,6 +109,7 @@ class GatewayTest(unittest.TestCase):
         for name in ("chat", "code"):
             wait_for("a replica of " + name,
                      lambda name=name: pool.service(name)["service"]["replicas_ready"] == 1)
+        wait_open(port)
         base = "http://127.0.0.1:%d/v1/" % port
         wait_for("all models", lambda: [m["id"] for m in ask(base + "models")[1]["data"]] ==
                  ["gpt-x", "org/gpt", "code"])
@@ -125,6 +137,7 @@ class GatewayTest(unittest.TestCase):
                                                "keys": "required"}).start()
         submit(pool, "chat")
         wait_for("a replica", lambda: pool.service("chat")["service"]["replicas_ready"] == 1)
+        wait_open(port)
         base = "http://127.0.0.1:%d/v1/" % port
         own = pool.service("chat")["service"]["address"] + "/v1/completions"
         body = {"model": "chat"}
@@ -164,6 +177,7 @@ class GatewayTest(unittest.TestCase):
                                                "certificate": str(certificate)}).start()
         submit(pool, "chat")
         wait_for("a replica", lambda: pool.service("chat")["service"]["replicas_ready"] == 1)
+        wait_open(port)
         self.assertTrue(pool.service("chat")["service"]["address"].startswith("https://"))
         context = ssl.create_default_context(cafile=str(certificate) + ".crt")
         url = "https://127.0.0.1:%d/v1/completions" % port
@@ -209,6 +223,7 @@ class GatewayTest(unittest.TestCase):
             "certificate": str(certificate)}).start()
         submit(pool, "chat")
         wait_for("a replica", lambda: pool.service("chat")["service"]["replicas_ready"] == 1)
+        wait_open(port)
         key = pool.cli_json("keys", "create", "vision")["key"]
         context = ssl.create_default_context(cafile=str(certificate) + ".crt")
         shared = "https://127.0.0.1:%d/v1/completions" % port
