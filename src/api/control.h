@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/contention.h"
 #include "api/latency.h"
 #include "api/reports.h"
 #include "api/view.h"
@@ -98,6 +99,12 @@ class Control {
   virtual Result<TaskDetail> describe_task(std::uint64_t id) = 0;
   virtual Result<ServiceDetail> describe_service(std::uint64_t id) = 0;
   virtual Result<LatencyReport> latency(std::uint64_t service) = 0;
+  // What is fought over beside it; ids are those of its kind.
+  virtual Result<ContentionReport> contention(WorkKind kind, std::uint64_t id) = 0;
+  // not_found: none was measured.
+  virtual Result<BaselineReport> baseline(WorkKind kind, std::uint64_t id) = 0;
+  virtual Result<void> measure_baseline(WorkKind kind, std::uint64_t id,
+                                        const BaselineOrder& order) = 0;
   virtual Result<WhyReport> why(std::uint64_t id) = 0;
   virtual Result<ForecastReport> forecast() = 0;
   virtual Result<TeamListing> list_teams() = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "api/contention_routes.h"
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/error_body.h"
@@ -20,7 +21,6 @@ namespace {
 
 using http::Request;
 using http::Response;
-
 constexpr std::int64_t page_max = 1000;
 constexpr std::int64_t log_bytes_max = 256 * 1024;
 constexpr std::int64_t week_us = 7 * 24 * 3'600 * std::int64_t{1'000'000};
@@ -98,6 +98,9 @@ class Routes {
   Response with_service(const Request& request,
                         const std::function<Response(const Caller&, std::uint64_t)>& act) const;
   [[nodiscard]] Control& control() const { return context_.control; }
+  [[nodiscard]] auto may_administer(const Request& request) const {
+    return context_.authority.may_administer(caller_of(request));
+  }
 
  private:
   [[nodiscard]] Result<Subject> submit_work(const Caller& caller, const Submission& body,
@@ -405,6 +408,18 @@ void add_task_routes(http::Router& router, const Routes& routes) {
   router.add("GET", "/v1/tasks/{task}/log", [routes](const Request& r) { return routes.log(r); });
 }
 
+void add_contention(http::Router& router, const Routes& routes, WorkKind kind) {
+  const bool service = kind == WorkKind::service;
+  ContentionRoutes its{kind, service ? "/v1/services/{service}" : "/v1/tasks/{task}", {}, {}, {}};
+  its.with = [routes, service](const Request& request, const auto& act) {
+    const auto take = [&](const Caller&, auto id) { return act(id); };
+    return service ? routes.with_service(request, take) : routes.with_task(request, take);
+  };
+  its.may_administer = [routes](const Request& r) { return routes.may_administer(r); };
+  its.failure = [](const Error& error) { return failure(error); };
+  add_contention_routes(router, routes.control(), its);
+}
+
 void add_service_routes(http::Router& router, const Routes& routes) {
   router.add("GET", "/v1/services", [routes](const Request& r) { return routes.list_services(r); });
   router.add("GET", "/v1/services/{service}", [routes](const Request& r) {
@@ -478,6 +493,7 @@ http::Router make_router(const RouteContext& context) {
   add_task_routes(router, routes);
   add_service_routes(router, routes);
   add_pipeline_routes(router, routes);
+  for (const auto kind : {WorkKind::service, WorkKind::task}) add_contention(router, routes, kind);
   return router;
 }
 

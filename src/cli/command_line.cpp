@@ -46,7 +46,7 @@ class CommandLine {
     add_work();
     add_looking();
     add_pool();
-    for (auto* add : {&add_report_verbs, &add_load_verbs, &add_engine_verb})
+    for (auto* add : {&add_report_verbs, &add_load_verbs, &add_engine_verb, &add_contention_verbs})
       add(app_, [this](Act act) { act_ = std::move(act); });
   }
 
@@ -465,8 +465,8 @@ class CommandLine {
 
   // The verbs and options as they are, so that completion cannot fall behind.
   [[nodiscard]] std::vector<Verb> verbs() const {
-    const std::vector<std::string> on_tasks = {"describe", "why",  "logs",
-                                               "cancel",   "load", "latency"};
+    const std::vector<std::string> on_tasks = {"describe", "why",     "logs",  "cancel",
+                                               "load",     "latency", "ladder"};
     const std::vector<std::string> on_files = {"submit", "serve", "init"};
     std::vector<Verb> all;
     for (const CLI::App* app : all_verbs()) {

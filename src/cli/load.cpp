@@ -158,6 +158,8 @@ class Interrupt {
   std::jthread watcher_;
 };
 
+}  // namespace
+
 Result<std::string> url_of(const Context& context, const LoadVerbOptions& options) {
   if (options.target.find("://") != std::string::npos) return options.target;
   const auto service = context.get("/v1/services/" + part(options.target));
@@ -168,6 +170,8 @@ Result<std::string> url_of(const Context& context, const LoadVerbOptions& option
   }
   return address;
 }
+
+namespace {
 
 Result<load::LoadSummary> run_on_own_thread(const load::LoadOptions& options,
                                             const load::LoadObserver& observer, bool realtime,

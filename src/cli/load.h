@@ -46,6 +46,7 @@ struct LoadVerbOptions {
 int load_service(const Context& context, const LoadVerbOptions& options);
 
 // The parts of it.
+[[nodiscard]] Result<std::string> url_of(const Context& context, const LoadVerbOptions& options);
 [[nodiscard]] Result<load::LoadOptions> load_options_of(const LoadVerbOptions& options,
                                                         const std::string& url);
 // "high=10,normal=30"

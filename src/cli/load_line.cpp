@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cli/contention.h"
 #include "cli/latency.h"
 #include "cli/load.h"
 
@@ -87,6 +88,36 @@ void add_load_verbs(CLI::App& app,
   verb->add_flag("--json", named->json, "Print the answer as JSON");
   verb->callback([choose, named] {
     choose([named](const Context& context) { return latency(context, *named); });
+  });
+}
+
+void add_contention_verbs(CLI::App& app,
+                          const std::function<void(std::function<int(const Context&)>)>& choose) {
+  const auto named = [&choose](CLI::App* verb, int (*act)(const Context&, const NamedOptions&)) {
+    auto options = std::make_shared<NamedOptions>();
+    verb->add_option("name", options->name, "Name or id of a service or a task")->required();
+    verb->add_flag("--json", options->json, "Print the answer as JSON");
+    verb->callback([choose, options, act] {
+      choose([options, act](const Context& context) { return act(context, *options); });
+    });
+  };
+  named(app.add_subcommand("ladder", "What is fought over beside it, and the rung of isolation"),
+        &ladder);
+  CLI::App* parent = app.add_subcommand("baseline", "How fast it is alone, and how fast mixed");
+  parent->require_subcommand(1);
+  named(parent->add_subcommand("show", "What was measured last"), &baseline_show);
+  auto run = std::make_shared<BaselineOptions>();
+  CLI::App* verb = parent->add_subcommand(
+      "run", "Measure: training beside it stands still for one of two runs, and loses nothing");
+  verb->add_option("name", run->name, "Name or id of a service or a task")->required();
+  verb->add_option("--rate", run->rate, "Requests a second, of a service")->capture_default_str();
+  verb->add_option("--duration", run->length, "Of each run, 100s at most")->capture_default_str();
+  verb->add_option("--settle", run->settle, "Before each run")->capture_default_str();
+  verb->add_option("--max-tokens", run->max_tokens, "Of each answer")->capture_default_str();
+  verb->add_option("--seed", run->seed, "Of the arrivals, the same in both")->capture_default_str();
+  verb->add_flag("--json", run->json, "Print the report as JSON");
+  verb->callback([choose, run] {
+    choose([run](const Context& context) { return baseline_run(context, *run); });
   });
 }
 

@@ -15,4 +15,7 @@ namespace neap::cli {
 void add_load_verbs(CLI::App& app,
                     const std::function<void(std::function<int(const Context&)>)>& choose);
 
+void add_contention_verbs(CLI::App& app,
+                          const std::function<void(std::function<int(const Context&)>)>& choose);
+
 }  // namespace neap::cli

@@ -61,6 +61,7 @@ class PoolReader {
     read_pool_host(top.section("host"), out_.host);
     read_api(top.section("api"));
     read_journal(top.section("journal"));
+    read_ladder(top.section("ladder"), out_.ladder);
     read_gateway(top.section("gateway"));
     derive_from_preset(root, top);
     if (top.text("state_dir", out_.state_dir) && out_.state_dir.front() != '/') {

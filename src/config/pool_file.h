@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/host.h"
+#include "config/ladder.h"
 #include "config/problem.h"
 #include "core/model/spec.h"
 
@@ -45,6 +46,7 @@ struct PoolFile {
   PoolHost host;
   std::string state_dir;  // empty: /var/lib/neap for root, else ~/.local/state/neap
   Micros journal_retention = hours(24 * 90);
+  LadderSettings ladder;
 };
 
 // The file as understood, or nothing when `problems` has gained an entry.

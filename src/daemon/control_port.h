@@ -14,6 +14,8 @@
 
 namespace neap::daemon {
 
+class ContentionWatch;
+
 class ControlPort final : public api::Control {
  public:
   struct Outside {  // what is not in the state
@@ -25,6 +27,7 @@ class ControlPort final : public api::Control {
     std::function<std::int64_t(AllocationId)> port_of;                  // of a replica
     // What the proxy and the engines know of a service's requests; may wait, not on the loop.
     std::function<Result<void>(const std::string& service, api::LatencyReport& into)> latency;
+    ContentionWatch* contention = nullptr;  // lives longer than the port
     std::function<std::vector<api::DoctorCheck>()> doctor;
     // A fresh one, or nothing.
     std::function<std::shared_ptr<const forecast::Forecast>()> starts;
@@ -63,6 +66,10 @@ class ControlPort final : public api::Control {
   Result<api::ForecastReport> forecast() override;
   Result<api::TeamListing> list_teams() override;
   Result<api::LatencyReport> latency(std::uint64_t service) override;
+  Result<api::ContentionReport> contention(api::WorkKind kind, std::uint64_t id) override;
+  Result<api::BaselineReport> baseline(api::WorkKind kind, std::uint64_t id) override;
+  Result<void> measure_baseline(api::WorkKind kind, std::uint64_t id,
+                                const api::BaselineOrder& order) override;
   Result<api::LogChunk> read_log(std::uint64_t id, api::LogRange range) override;
   Result<std::vector<api::EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<api::UsageReport> usage() override;

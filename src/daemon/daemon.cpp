@@ -5,8 +5,8 @@
 #include <malloc.h>
 #include <unistd.h>
 #include <cerrno>
-#include <csignal>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -19,12 +19,12 @@
 #include "api/event_hub.h"
 #include "api/server.h"
 #include "backend/local/local_backend.h"
-#include "backend/local/task_log.h"
 #include "config/pool_file.h"
 #include "config/text.h"
 #include "core/model/codec.h"
 #include "core/model/pool_index.h"
 #include "core/rules/adoption.h"
+#include "daemon/contention.h"
 #include "daemon/control_port.h"
 #include "daemon/crash_points.h"
 #include "daemon/engine_watch.h"
@@ -35,11 +35,13 @@
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/placement_learner.h"
+#include "daemon/read_task_log.h"
 #include "daemon/recovery.h"
 #include "daemon/service_router.h"
 #include "daemon/stage_metrics.h"
 #include "daemon/start_forecaster.h"
 #include "daemon/state_dir.h"
+#include "daemon/stop_signals.h"
 #include "device/device_source.h"
 #include "gateway/haproxy/haproxy_gateway.h"
 
@@ -154,49 +156,6 @@ Result<void> bring_up_to_date(Loop& loop, const PoolSpec& spec,
   return {};
 }
 
-Result<api::LogChunk> read_task_log(const std::string& directory, api::LogRange range) {
-  std::int64_t offset = range.offset;
-  if (offset < 0) {
-    auto end = local::read_log(directory, 0, 0);
-    if (!end) return tl::unexpected(end.error());
-    offset = std::max<std::int64_t>(0, end->end + range.offset);
-  }
-  auto part = local::read_log(directory, offset, static_cast<std::size_t>(range.max_bytes));
-  if (!part) return tl::unexpected(part.error());
-  api::LogChunk chunk;
-  chunk.next_offset = part->offset + static_cast<std::int64_t>(part->bytes.size());
-  chunk.bytes = std::move(part->bytes);
-  return chunk;
-}
-
-// SIGTERM and SIGINT end the loop; blocked everywhere else.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGTERM);
-    sigaddset(&set_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);
-  }
-  void watch(std::function<void()> on_signal) {
-    thread_ = std::jthread([this, on_signal](const std::stop_token& stop) {
-      const timespec patience{0, 200'000'000};
-      while (!stop.stop_requested()) {
-        if (sigtimedwait(&set_, nullptr, &patience) > 0) {
-          log_info("stopping; tasks go on");
-          on_signal();
-          return;
-        }
-      }
-    });
-  }
-
- private:
-  sigset_t set_{};
-  std::jthread thread_;
-};
-
 // Everything that the daemon is made of, in the order in which it must be taken down.
 class Daemon {
  public:
@@ -210,12 +169,14 @@ class Daemon {
     if (auto up = bring_up_to_date(*loop_, file->spec, devices->nodes); !up) return up;
     if (auto opened = open_backend(*file, options); !opened) return opened;
     if (auto opened = open_gateway(*file); !opened) return opened;
+    open_contention(*file);
     if (auto opened = open_api(*file, devices->source); !opened) return opened;
     signals_.watch([this] { loop_->stop(); });
     std::printf("neap serves %zu %s devices on %s\n", device_count(devices->nodes),
                 devices->source.c_str(), file->socket.c_str());
     std::fflush(stdout);
     auto result = loop_->run();
+    contention_->stop();
     router_->stop_sampling();
     engines_->stop();
     starts_->stop();  // who asks for a forecast does not hold up the server's end
@@ -304,6 +265,7 @@ class Daemon {
         settings,
         [this](Event event) {
           metrics_->before(event);
+          if (ContentionWatch* watch = contention_seen_.load()) watch->note(event);
           loop_->post(std::move(event));
         },
         [](AllocationId allocation, const std::string& note) {
@@ -352,6 +314,14 @@ class Daemon {
     return {};
   }
 
+  void open_contention(const config::PoolFile& file) {
+    ContentionWatch::Ports ports = contention_ports(*loop_, *backend_, *engines_, *router_);
+    ports.now = now_;
+    contention_ = std::make_unique<ContentionWatch>(ports, file.ladder, file.state_dir);
+    contention_seen_.store(contention_.get());
+    contention_->start();
+  }
+
   Result<void> open_api(const config::PoolFile& file, const std::string& device_source) {
     ControlPort::Outside outside;
     outside.journal_path = journal_path_;
@@ -363,6 +333,7 @@ class Daemon {
     outside.port_of = [this](AllocationId allocation) -> std::int64_t {
       return backend_->port_of(allocation).value_or(api::unknown);
     };
+    outside.contention = contention_.get();
     outside.doctor = [this, file] { return check_health(file); };
     outside.latency = [this](const std::string& service, api::LatencyReport& into) -> Result<void> {
       const auto latency = router_->latency_of(service);
@@ -457,11 +428,13 @@ class Daemon {
   PlacementLearner learner_{[this](Event event) { loop_->post(std::move(event)); }};
   std::unique_ptr<StartForecaster> starts_;  // likewise
   Time waits_wanted_;
-  std::unique_ptr<StageMetrics> metrics_;  // likewise
+  std::unique_ptr<StageMetrics> metrics_;                   // likewise
+  std::atomic<ContentionWatch*> contention_seen_{nullptr};  // reports come before it is there
   std::unique_ptr<local::LocalBackend> backend_;
   std::unique_ptr<ServiceRouter> router_;
   std::unique_ptr<EngineWatch> engines_;  // ends before the router, whose replicas it asks
   std::unique_ptr<gateway::Gateway> gateway_;
+  std::unique_ptr<ContentionWatch> contention_;  // ends before all that it asks
   std::unique_ptr<ControlPort> control_;
   std::unique_ptr<api::Server> server_;
 };

@@ -99,6 +99,27 @@ void EngineWatch::note(AllocationId allocation, std::optional<EngineCounters> co
   while (engine.readings.front().at + gap_span < now) engine.readings.pop_front();
 }
 
+EngineWatch::Gaps EngineWatch::gaps(const std::string& service, Micros span) const {
+  constexpr std::uint64_t gaps_min = 20;
+  const std::scoped_lock lock(mutex_);
+  std::map<Micros, std::uint64_t> before;
+  std::map<Micros, std::uint64_t> after;
+  for (const auto& [allocation, engine] : engines_) {
+    if (engine.replica.service != service || engine.readings.size() < 2) continue;
+    const Reading& newest = engine.readings.back();
+    if (newest.at + fresh < now_()) continue;
+    auto since = std::ranges::find_if(
+        engine.readings, [&](const Reading& one) { return one.at + span >= newest.at; });
+    if (&*since == &newest) since = std::prev(since);
+    if (!measure::bucket_count(since->counters.inter_token, newest.counters.inter_token)) continue;
+    add_up(before, since->counters.inter_token);
+    add_up(after, newest.counters.inter_token);
+  }
+  if (measure::bucket_count(before, after).value_or(0) < gaps_min) return {};
+  return {measure::bucket_quantile(before, after, Ppm(500'000)),
+          measure::bucket_quantile(before, after, Ppm(990'000))};
+}
+
 api::EngineRow EngineWatch::row(const std::string& service) const {
   const std::scoped_lock lock(mutex_);
   const Time now = now_();

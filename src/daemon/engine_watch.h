@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,11 @@ class EngineWatch {
   // One round; called by the thread.
   void look();
 
+  // Gaps between tokens in the last `span`, over all its replicas; none: too few, or none tells.
+  struct Gaps {
+    std::optional<Micros> p50, p99;
+  };
+  [[nodiscard]] Gaps gaps(const std::string& service, Micros span) const;
   [[nodiscard]] api::EngineRow row(const std::string& service) const;
 
  private:

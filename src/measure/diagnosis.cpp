@@ -158,18 +158,19 @@ class Judge {
   static std::int64_t plain(std::int64_t value) { return value; }
   static std::int64_t plain(Ppm value) { return value.value; }
 
-  // Does a neighbour take a part that matters, of `whole` or else of what all take together?
+  // Do neighbours together take a part that matters, of `whole` or else of what all take?
   template <class T>
   void shares(Case& out, const char* what, std::optional<T> Use::*member, const char* unit,
               double divisor, std::optional<std::int64_t> whole) const {
     std::int64_t sum = in_.use.*member ? plain(*(in_.use.*member)) : 0;
     std::int64_t most = 0;
-    bool known = false;
+    std::int64_t theirs = 0;
+    int known = 0;
     for (const Neighbour& one : in_.neighbours) {
       const auto& value = one.use.*member;
       if (!value) continue;
-      known = true;
-      sum += plain(*value);
+      ++known;
+      theirs += plain(*value);
       if (plain(*value) > most) {
         most = plain(*value);
         out.neighbour = one.name;
@@ -179,17 +180,19 @@ class Judge {
       out.taken = false;
       return;
     }
-    if (!known) {
+    sum += theirs;
+    if (known == 0) {
       out.unknown.push_back(std::string("what neighbours take of ") + what);
       return;
     }
     const std::int64_t of = whole && *whole > 0 ? *whole : sum;
     // Compared as fractions: amounts of bytes times a million would overflow.
-    const double part = of == 0 ? 0 : static_cast<double>(most) / static_cast<double>(of);
+    const double part = of == 0 ? 0 : static_cast<double>(theirs) / static_cast<double>(of);
     const double limit = static_cast<double>(limits_.neighbour_part) / all;
     out.taken = part >= limit;
     if (*out.taken) {
-      out.evidence.push_back({out.neighbour + " takes", unit, static_cast<double>(most) / divisor,
+      const std::string who = known == 1 ? out.neighbour + " takes" : "neighbours take";
+      out.evidence.push_back({who, unit, static_cast<double>(theirs) / divisor,
                               static_cast<double>(of) * limit / divisor});
     }
   }

@@ -58,6 +58,20 @@ TEST(Diagnosis, F2_NamesTheProcessorsAndWhoTakesThem) {
   EXPECT_GE(verdict.confidence.value, 900'000);
 }
 
+TEST(Diagnosis, F2_ManySmallNeighboursCountTogether) {
+  Signals s = usual();
+  s.speed.inter_token_p50 = milliseconds(20);
+  s.use.cpu_wait = Ppm(700'000);
+  s.neighbours.clear();
+  for (int i = 0; i < 8; ++i) {
+    s.neighbours.push_back({"train-" + std::to_string(i), {.cpu_milli = 150 + i}});
+  }
+  const Diagnosis verdict = diagnose(s, alone());
+  EXPECT_EQ(verdict.resource, Resource::cpu);
+  EXPECT_EQ(verdict.neighbour, "train-7");
+  EXPECT_TRUE(says(verdict, "neighbours take")) << text_of(verdict.evidence);
+}
+
 TEST(Diagnosis, F2_MemoryBeforeWhatFollowsFromIt) {
   Signals s = usual();
   s.speed.inter_token_p50 = milliseconds(40);

@@ -246,6 +246,23 @@ TEST_F(Verbs, E2_LatencyOfAService) {
   EXPECT_EQ(neap({"latency", "none"}).code, exit_code_of(ErrorCode::not_found));
 }
 
+TEST_F(Verbs, B7_F2_WhatIsFoughtOver) {
+  const Outcome shown = neap({"ladder", "chat"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(has(shown.out, "fought over: cpu, with train (confidence 95%); 7.3 times as slow"))
+      << shown.out;
+  EXPECT_TRUE(has(shown.out, "waits for a processor")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "ladder: auto, rung flow for cpu")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "training: 10.6 steps/s, 12.5 before the first rung (-15 %)"))
+      << shown.out;
+  EXPECT_TRUE(has(shown.out, "none -> flow (cpu); waits")) << shown.out;
+  const Outcome baseline = neap({"baseline", "show", "chat"});
+  EXPECT_TRUE(has(baseline.out, "train stood still")) << baseline.out;
+  EXPECT_TRUE(has(baseline.out, "7.00")) << baseline.out;
+  EXPECT_EQ(neap({"ladder", "none"}).code, exit_code_of(ErrorCode::not_found));
+  EXPECT_EQ(neap({"baseline", "run", "chat", "--duration", "5min"}).code, 2);
+}
+
 TEST_F(Verbs, SubmitCancelAndScale) {
   const std::string file =
       write("job.yaml", "task: {name: new, command: [x], gpus: 1, workdir: sub}\n");
@@ -469,9 +486,9 @@ TEST(CommandLine, CompletionKnowsEveryVerb) {
     const Outcome text = neap({"completion", shell});
     EXPECT_EQ(text.code, 0);
     for (const char* verb :
-         {"init",   "doctor",  "serve",  "submit", "run",     "ps",     "describe",
-          "why",    "logs",    "cancel", "scale",  "pause",   "resume", "gpus",
-          "events", "version", "usage",  "load",   "latency", "engine"}) {
+         {"init",  "doctor", "serve",   "submit", "run",      "ps",    "describe", "why",
+          "logs",  "cancel", "scale",   "pause",  "resume",   "gpus",  "events",   "version",
+          "usage", "load",   "latency", "ladder", "baseline", "engine"}) {
       EXPECT_TRUE(has(text.out, verb)) << shell << " " << verb;
     }
   }

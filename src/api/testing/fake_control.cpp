@@ -358,6 +358,44 @@ Result<LatencyReport> FakeControl::latency(std::uint64_t service) {
   return report;
 }
 
+Result<ContentionReport> FakeControl::contention(WorkKind kind, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  ContentionReport report;
+  report.pool = pool();
+  report.subject =
+      kind == WorkKind::service ? services_.at(id - 1).subject : tasks_.at(id - 1).row.subject;
+  report.mode = "auto";
+  report.windows = 12;
+  report.resource = "cpu";
+  report.confidence_ppm = 950'000;
+  report.slowdown_milli = 7'300;
+  report.neighbour = "train";
+  report.evidence = {{"waits for a processor", "%", 71.5, 20}};
+  report.rung = "flow";
+  report.rung_resource = "cpu";
+  report.moves = {{1'000'000, "none", "flow", "cpu", "train", "waits", "", 12'500}};
+  report.training_steps_milli_per_s = 10'600;
+  report.training_steps_before_milli_per_s = 12'500;
+  return report;
+}
+
+Result<BaselineReport> FakeControl::baseline(WorkKind kind, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  BaselineReport report;
+  report.pool = pool();
+  report.subject =
+      kind == WorkKind::service ? services_.at(id - 1).subject : tasks_.at(id - 1).row.subject;
+  report.at_us = 5'000'000;
+  report.alone.inter_token_p50_us = 2'000;
+  report.mixed.inter_token_p50_us = 14'000;
+  report.frozen = {"train"};
+  return report;
+}
+
+Result<void> FakeControl::measure_baseline(WorkKind, std::uint64_t, const BaselineOrder&) {
+  return {};
+}
+
 Result<ForecastReport> FakeControl::forecast() {
   const std::lock_guard lock(mutex_);
   ForecastReport report;

@@ -48,6 +48,10 @@ class FakeControl final : public Control {
   Result<ForecastReport> forecast() override;
   Result<TeamListing> list_teams() override;
   Result<LatencyReport> latency(std::uint64_t service) override;
+  Result<ContentionReport> contention(WorkKind kind, std::uint64_t id) override;
+  Result<BaselineReport> baseline(WorkKind kind, std::uint64_t id) override;
+  Result<void> measure_baseline(WorkKind kind, std::uint64_t id,
+                                const BaselineOrder& order) override;
   Result<LogChunk> read_log(std::uint64_t id, LogRange range) override;
   Result<std::vector<EventRow>> events_after(std::uint64_t after, std::int64_t limit) override;
   Result<UsageReport> usage() override;

@@ -202,6 +202,18 @@ void Isolation::ended(AllocationId allocation) {
   running_.erase(found);
 }
 
+std::vector<TaskGroup> Isolation::groups() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<TaskGroup> out;
+  for (const auto& [allocation, running] : running_) {
+    if (!running.started || !running.task.cgroup) continue;
+    const SupervisedGroup& its = *running.task.cgroup;
+    Cgroup group = Cgroup::existing(detect_cgroups(its.root), its.name);
+    if (!group.empty_handed()) out.push_back({allocation, std::move(group)});
+  }
+  return out;
+}
+
 Result<CgroupLimits> Isolation::limits_of(AllocationId allocation) const {
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(allocation);

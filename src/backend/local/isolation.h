@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/local/cgroup.h"
+#include "backend/local/host_signals.h"
 #include "backend/local/spec.h"
 #include "backend/local/traffic.h"
 #include "core/model/result.h"
@@ -75,6 +76,9 @@ class Isolation {
   // From now on its limits may change: until then its supervisor sets those of its spec.
   void started(AllocationId allocation);
   void ended(AllocationId allocation);
+
+  // Those that run, with what they hold of the machine.
+  [[nodiscard]] std::vector<TaskGroup> groups() const;
 
   // The limits in force; not_found when it does not run here or has no group.
   [[nodiscard]] Result<CgroupLimits> limits_of(AllocationId allocation) const;
