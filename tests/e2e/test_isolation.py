@@ -69,7 +69,7 @@ class HostLimits(unittest.TestCase):
         self.assertTrue(any("no disk whose reads and writes can be limited" in event["message"]
                             for event in pool.events()))
 
-    def test_bytes_a_second_are_limited(self):  # B5
+    def test_bytes_a_second_are_within_a_tenth_of_the_limit(self):  # B5
         pool = Pool(self).start()
         self.held(pool, "io bandwidth")
         writer = hogs.command(hogs.WRITER, "hog.bin", 3, MIB // 4)
@@ -78,7 +78,7 @@ class HostLimits(unittest.TestCase):
         pool.submit_task("limited", writer, host={"io": [{"path": ".", "write": "8MiB"}]})
         pool.wait_state("limited", "finished")
         free, limited = (printed(pool, task)["bytes_per_s"] for task in ("free", "limited"))
-        self.assertLess(limited, 1.5 * 8 * MIB)
+        self.assertLess(abs(limited / (8 * MIB) - 1), 0.1, "%d of %d" % (limited, 8 * MIB))
         self.assertGreater(free, 2 * limited)
 
     def test_paths_get_the_limits_of_their_storage_class(self):  # B5
@@ -92,7 +92,7 @@ class HostLimits(unittest.TestCase):
         pool.submit_task("declared", hogs.command(hogs.WRITER, "hog.bin", 3, MIB // 4),
                          host={"paths": ["."]})
         pool.wait_state("declared", "finished")
-        self.assertLess(printed(pool, "declared")["bytes_per_s"], 1.5 * 4 * MIB)
+        self.assertLess(abs(printed(pool, "declared")["bytes_per_s"] / (4 * MIB) - 1), 0.1)
 
     def test_memory_is_taken_from_who_has_too_much_alone(self):  # B5
         pool = Pool(self, pool={"max_restarts": 0}).start()
@@ -115,32 +115,35 @@ class HostLimits(unittest.TestCase):
                  for path in pathlib.Path("/sys/fs/cgroup").glob(pattern % pool.name)]
         self.assertEqual([path.read_text().split()[0] for path in found], ["20000"])
 
-    # How near the limit it comes is for ./run show request-path.
-    def test_what_tasks_send_is_limited(self):  # B5
+    def test_what_tasks_send_is_within_a_tenth_of_the_limit(self):  # B5
         own = subprocess.run(["unshare", "-n", hogs.PYTHON, __file__, "network"],
                              capture_output=True, text=True, timeout=120, check=False)
         if own.returncode == 77:
             self.skipTest(own.stdout.strip())
         self.assertEqual(own.returncode, 0, own.stdout + own.stderr)
         figures = json.loads(own.stdout.strip().split("\n")[-1])
-        self.assertLess(figures["limited"], 1.5 * 10 * MIB, figures)
-        self.assertGreater(figures["free"], 1.5 * figures["limited"], figures)
+        self.assertLess(abs(figures["limited"] / (10 * MIB) - 1), 0.1, figures)
+        self.assertGreater(figures["free"], 2 * figures["limited"], figures)
 
 
-def received(listener, seconds=20):
-    """Bytes a second of one sender, from its first byte to its last."""
+def received(listener, seconds=20, skipped=1.0):
+    """Bytes a second of one sender, less its first second: what the sockets and the limit let pass
+    at once, before it holds, is a fifth of a second's worth."""
     import time
     listener.settimeout(seconds)
     connection, _ = listener.accept()
-    connection.settimeout(seconds)
-    begin = time.monotonic()
-    last, count = begin, 0
-    while True:
-        part = connection.recv(1 << 20)
-        if not part:
-            return count / max(last - begin, 1e-6)
-        count += len(part)
-        last = time.monotonic()
+    with connection:
+        connection.settimeout(seconds)
+        begin = time.monotonic() + skipped
+        last, count = begin, 0
+        while True:
+            part = connection.recv(1 << 20)
+            if not part:
+                return count / max(last - begin, 1e-6)
+            now = time.monotonic()
+            if now >= begin:
+                count += len(part)
+                last = now
 
 
 def measure_network():
@@ -170,7 +173,7 @@ def measure_network():
             with socket.socket() as listener:
                 listener.bind(("127.0.0.1", 0))
                 listener.listen()
-                pool.submit_task(name, hogs.command(hogs.SENDER, listener.getsockname()[1], 2),
+                pool.submit_task(name, hogs.command(hogs.SENDER, listener.getsockname()[1], 5),
                                  **({"host": host} if host else {}))
                 figures[name] = received(listener)
             pool.wait_state(name, "finished")
