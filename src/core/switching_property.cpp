@@ -242,13 +242,7 @@ Outcome run(Fault fault, int cases, rc::detail::TestParams params) {
 }
 
 TEST(SwitchingProperty, D5_PricesBreakEvenAndBudget) {
-  // Of legs that end in one tick the engine may see another first than this reckoning does, which
-  // decides what is oldest among the newest 16: one drawn seed in nine found such a pair. So the
-  // seed is fixed.
-  rc::detail::TestParams params;
-  params.seed = 5;
-  params.disableShrinking = true;
-  const Outcome outcome = run(Fault::none, 25, params);
+  const Outcome outcome = run(Fault::none, 40, rc::detail::configuration().testParams);
   EXPECT_TRUE(outcome.holds) << outcome.message;
   EXPECT_GT(outcome.given, 500);
   EXPECT_GT(outcome.kept, 100);

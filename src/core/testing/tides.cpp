@@ -1,7 +1,5 @@
 #include "core/testing/tides.h"
 
-#include <variant>
-
 namespace neap::testing {
 
 void Tides::run(Micros time) {
@@ -12,21 +10,10 @@ void Tides::tick() {
   script_.pass(tide_tick);
   for (const auto& [service, in_use] : use) {
     (void)script_.event(ServiceMeasured{service, in_use});
-    note(service);
     const auto id = find_live_service(script_.state, service);
     if (!id) continue;
     const auto replicas = script_.state.service(*id).replicas;
     for (const TaskId replica : replicas) serve(script_.state.tasks.at(replica), service);
-  }
-}
-
-void Tides::note(const std::string& service) {
-  for (const Decision& decision : script_.last.decisions) {
-    const auto* asked = std::get_if<StopAsked>(&decision);
-    if (asked == nullptr || asked->reason != StopReason::scaled_down) continue;
-    const auto found = served_.find(asked->task);
-    if (found != served_.end()) found->second.asked = script_.now;
-    given_[service].push_back(script_.now);
   }
 }
 
@@ -44,6 +31,11 @@ void Tides::serve(const TaskState& task, const std::string& service) {
   Served& served = served_.at(task.id);
   Stay& stay = stays_[served.stay];
   if (task.phase == Phase::stopping) {
+    // By whatever event it was asked: a measurement, another service's, or a timer at the hour.
+    if (!served.asked && task.stop_reason == StopReason::scaled_down) {
+      served.asked = task.phase_since;
+      given_[service].push_back(task.phase_since);
+    }
     if (served.asked && script_.now - *served.asked < took.leave) return;
     if (served.asked && served.ready != Time(0)) stay.left = script_.now - *served.asked;
     served_.erase(task.id);

@@ -50,7 +50,6 @@ class Tides {
     std::optional<Time> asked;
     bool warm = false;
   };
-  void note(const std::string& service);
   void serve(const TaskState& task, const std::string& service);
   void answer(const TaskState& task, Served& served, const Pace& pace);
 
