@@ -108,7 +108,6 @@ int latency(const Context& context, const LatencyOptions& options) {
     terminal.line(body);
     return 0;
   }
-  print_pool(terminal, report->at("pool"));
   const std::int64_t slo = report->number_at("slo_first_byte_us", -1);
   terminal.line("objective: " + part_text(report->number_at("objective_ppm")) +
                 " of requests answered well" +

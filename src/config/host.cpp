@@ -1,7 +1,9 @@
 #include "config/host.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -68,18 +70,25 @@ std::string absolute(const std::string& path, std::string_view workdir) {
   return std::string(workdir) + (workdir.ends_with('/') ? "" : "/") + path;
 }
 
+// Such as 0-3,8: numbers that the kernel knows, ranges that go upwards.
 bool is_cpu_list(std::string_view text) {
-  bool digit = false;
-  for (const char c : text) {
-    if (c >= '0' && c <= '9') {
-      digit = true;
-    } else if (digit && (c == '-' || c == ',')) {
-      digit = false;
-    } else {
-      return false;
+  constexpr int processors_max = 8'192;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    int ends[2] = {0, 0};
+    const char* const end = part.data() + part.size();
+    const auto first = std::from_chars(part.data(), end, ends[0]);
+    ends[1] = ends[0];
+    bool whole = first.ec == std::errc() && first.ptr == end;
+    if (first.ec == std::errc() && !whole && *first.ptr == '-') {
+      const auto last = std::from_chars(first.ptr + 1, end, ends[1]);
+      whole = last.ec == std::errc() && last.ptr == end;
     }
+    if (!whole || ends[0] < 0 || ends[1] < ends[0] || ends[1] >= processors_max) return false;
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
   }
-  return digit;
 }
 
 void add_path(Fields& fields, std::string_view workdir, Json& out) {

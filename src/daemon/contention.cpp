@@ -17,9 +17,10 @@ namespace {
 
 constexpr auto step = std::chrono::seconds(5);
 constexpr Micros steps_kept = minutes(5);
-constexpr Micros steps_window = seconds(30);  // batches of steps come every 10 s
-constexpr int recoveries_max = 12;            // looks: a minute
-constexpr std::size_t moves_kept = 50;        // of one service in memory
+constexpr Micros steps_window = seconds(30);    // batches of steps come every 10 s
+constexpr Micros requests_window = minutes(1);  // of latencies, contention_work.cpp
+constexpr int recoveries_max = 12;              // looks: a minute
+constexpr std::size_t moves_kept = 50;          // of one service in memory
 constexpr std::uintmax_t log_bytes_max = std::uintmax_t{1}
                                          << 20;  // of ladder.log, and the one before
 
@@ -30,6 +31,16 @@ bool is_neighbour(const Workload& one, const Workload& other) {
 }
 
 }  // namespace
+
+measure::LadderOptions ladder_options(const config::LadderSettings& settings, api::WorkKind kind) {
+  measure::LadderOptions options;
+  const bool serves = kind == api::WorkKind::service;
+  options.settle = settings.settle + (serves ? requests_window : steps_window);
+  options.confirm = std::min(options.confirm, settings.settle);
+  options.calm = settings.calm;
+  options.calm_max = std::max(options.calm_max, settings.calm);
+  return options;
+}
 
 ContentionWatch::ContentionWatch(Ports ports, config::LadderSettings settings,
                                  std::string state_dir)
@@ -181,12 +192,7 @@ void ContentionWatch::look() {
     Watched one = known == watched_.end() ? Watched{} : std::move(known->second);
     one.workload = workload;
     if (known == watched_.end()) {
-      measure::LadderOptions options;
-      options.settle = settings_.settle;
-      options.confirm = std::min(options.confirm, settings_.settle);
-      options.calm = settings_.calm;
-      options.calm_max = std::max(options.calm_max, settings_.calm);
-      one.ladder = measure::Ladder(options);
+      one.ladder = measure::Ladder(ladder_options(settings_, workload.kind));
     }
     watched.emplace(key, std::move(one));
   }

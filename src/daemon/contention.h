@@ -44,6 +44,11 @@ struct Workload {
   Micros first_byte_slo{0};
 };
 
+// A rung is judged by figures of the time after it alone: once it has had `settle`, whole windows
+// of requests or of steps have to pass.
+[[nodiscard]] measure::LadderOptions ladder_options(const config::LadderSettings& settings,
+                                                    api::WorkKind kind);
+
 class ContentionWatch {
  public:
   struct Ports {

@@ -181,6 +181,26 @@ TEST(ContentionWatch, B7_LimitsOfARungDoNotOutliveTheirDaemon) {
   EXPECT_FALSE(std::filesystem::exists(scene.root / "ladder/2.json"));
 }
 
+// Latencies cover a minute: judged earlier, requests of before the rung would ask for the next.
+TEST(ContentionWatch, B7_ARungIsJudgedByTheTimeAfterItAlone) {
+  config::LadderSettings settings;
+  settings.settle = seconds(10);
+  measure::Ladder ladder(ladder_options(settings, api::WorkKind::service));
+  measure::Diagnosis slow;
+  slow.resource = measure::Resource::cpu;
+  Time now{seconds(1'000).value};
+  std::vector<Time> moves;
+  for (int look = 0; look < 60; ++look, now = now + seconds(5)) {
+    const auto move = ladder.look(now, slow);
+    if (!move) continue;
+    ladder.moved(*move);
+    moves.push_back(now);
+  }
+  ASSERT_GE(moves.size(), 2u);
+  EXPECT_GE(moves[1] - moves[0], seconds(10) + minutes(1));
+  EXPECT_LE(moves[1] - moves[0], seconds(10) + minutes(1) + seconds(10));
+}
+
 TEST(ContentionWatch, B7_TheLogIsBounded) {
   const Scene scene;
   const std::string path = (scene.root / "ladder.log").string();

@@ -1,7 +1,10 @@
 #include <sys/utsname.h>
 
 #include <filesystem>
+#include <set>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "backend/local/block_device.h"
 #include "backend/local/durable_file.h"
@@ -13,14 +16,19 @@ namespace {
 
 // Groups that a daemon left which was killed while it tried something.
 void sweep_groups(const CgroupRoot& root) {
-  const std::string base = root.path + (root.version == CgroupVersion::v1 ? "/cpu/neap" : "/neap");
   std::error_code error;
-  std::vector<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(base, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("check-")) continue;
-    const std::string pid = name.substr(6, name.find('-', 6) - 6);
-    if (!std::filesystem::exists("/proc/" + pid, error)) left.push_back(name);
+  std::vector<std::string> bases{root.path + "/neap"};
+  for (const auto& entry : std::filesystem::directory_iterator(root.path, error)) {
+    bases.push_back(entry.path().string() + "/neap");  // v1: one of them may be left alone
+  }
+  std::set<std::string> left;
+  for (const std::string& base : bases) {
+    for (const auto& entry : std::filesystem::directory_iterator(base, error)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with("check-")) continue;
+      const std::string pid = name.substr(6, name.find('-', 6) - 6);
+      if (!std::filesystem::exists("/proc/" + pid, error)) left.insert(name);
+    }
   }
   for (const std::string& name : left) Cgroup::existing(root, "neap/" + name).remove();
 }

@@ -135,5 +135,20 @@ TEST_F(Verify, WhatHeldIsNotTriedAgainAndWhatFailedIs) {
   EXPECT_EQ(parse_checks(*text, subject_of(place_))->size(), after.size());
 }
 
+// A daemon that was killed while it tried something may have left its group in one hierarchy alone.
+TEST_F(Verify, GroupsThatAKilledDaemonLeftAreRemovedWhereverTheyAre) {
+  const testing::FakeCgroups tree;
+  tree.make_v1({});
+  place_.cgroup_root = tree.root();
+  const std::filesystem::path left = tree.root() + "/blkio/neap/check-999999999-high";
+  const std::filesystem::path mine =
+      tree.root() + "/blkio/neap/check-" + std::to_string(::getpid()) + "-high";
+  std::filesystem::create_directories(left);
+  std::filesystem::create_directories(mine);
+  (void)verify_kept(place_, tree.root() + "/kept.json", [] { return false; });
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(mine));
+}
+
 }  // namespace
 }  // namespace neap::local
