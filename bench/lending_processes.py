@@ -22,7 +22,7 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from pool import NORMAL, PYTHON, SERVING, Pool, wait_for  # noqa: E402 (the path comes first)
+from pool import NORMAL, PYTHON, SERVING, Ends, Pool, wait_for  # noqa: E402 (the path comes first)
 
 EXAMPLES = ROOT / "examples/llm"
 TOKENS, SLOTS, TOKEN_SLEEP_MS = 16, 4, 50  # a replica answers about five requests a second
@@ -33,23 +33,6 @@ PREEMPT = {"protected_for": "5s", "fixed_cost": "1s", "budget_per_day": 100, "gr
            "term_grace": "10s", "checkpoint_interval_min": 1}
 TIDAL = {"mode": "tidal", "headroom": "20%", "dwell": "10s", "trend": "10s", "stale_after": "10s"}
 FIXED = {"stale_after": "10s"}
-
-
-class Cleanups:
-    """What Pool needs of a test case."""
-
-    def __init__(self):
-        self.calls = []
-
-    def addCleanup(self, call):
-        self.calls.append(call)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        while self.calls:
-            self.calls.pop()()
 
 
 def rate_at(second, length):
@@ -147,7 +130,7 @@ def drive(pool, length, seed):
 
 
 def run(name, sections, replicas, scale, options):
-    with Cleanups() as case:
+    with Ends() as case:
         pool = Pool(case, preempt=PREEMPT, **sections).start()
         submit_service(pool, *replicas, scale)
         wait_for("replicas", lambda: pool.service("chat")["service"]["replicas_ready"]

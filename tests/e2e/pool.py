@@ -401,6 +401,23 @@ class Pool:
         return json.loads(done.stdout)
 
 
+class Ends:
+    """In place of a test case, for shows and benches: what was started ends with the block."""
+
+    def __init__(self):
+        self._calls = []
+
+    def addCleanup(self, call):  # noqa: N802 (unittest's name)
+        self._calls.append(call)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        while self._calls:
+            self._calls.pop()()
+
+
 def has_failed(case):
     """Whether a test has failed so far, also in one of its parts."""
     result = getattr(getattr(case, "_outcome", None), "result", None)

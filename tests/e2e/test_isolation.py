@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import hogs
-from pool import Pool, wait_for
+from pool import Ends, Pool, wait_for
 
 MIB = 1 << 20
 METHODS = ("cpu weight", "cpu quota", "cpus", "memory max", "memory high", "processes max",
@@ -150,19 +150,11 @@ def measure_network():
     """In a network of its own: a pool whose tasks send over loopback."""
     import socket
 
-    class Case:
-        def __init__(self):
-            self.cleanups = []
-
-        def addCleanup(self, function):  # noqa: N802 (unittest's name)
-            self.cleanups.append(function)
-
     if subprocess.run(["ip", "link", "set", "lo", "up"], check=False).returncode != 0:
         print("no loopback in a network of its own")
         return 77
-    case = Case()
-    pool = Pool(case, host={"interfaces": ["lo"]})
-    try:
+    with Ends() as case:
+        pool = Pool(case, host={"interfaces": ["lo"]})
         pool.start()
         check = checks(pool)["network"]
         if check["state"] != "ok":
@@ -182,9 +174,6 @@ def measure_network():
         figures["classes_left"] = shown.count("htb")
         print(json.dumps(figures))
         return 0 if figures["classes_left"] == 0 else 1
-    finally:
-        for cleanup in case.cleanups:
-            cleanup()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Figures are ratios to what the same workload was alone in the same run.
 """
 
 from drills import MISSING, passed, tests
-from isolation import Case
 
 TARGETS = ["neap", "neap-supervise", "measure_test", "measure_property", "local_test",
            "daemon_test"]
@@ -13,15 +12,13 @@ TARGETS = ["neap", "neap-supervise", "measure_test", "measure_property", "local_
 def with_pool(show, what, target, part, **ladder):
     """Runs part(pool, neighbours module); a line that says so when it does not come to its end."""
     import neighbours
-    from pool import ApiError, Gone
-    case = Case()
+    from pool import ApiError, Ends, Gone
     try:
-        part(neighbours.pool_with(case, **ladder).start(), neighbours)
+        with Ends() as case:
+            part(neighbours.pool_with(case, **ladder).start(), neighbours)
     except (AssertionError, ApiError, Gone, KeyError, OSError) as error:
         said = (str(error) or repr(error)).strip().split("\n")[0][:120]
         show.line(what, "%s: %s" % (MISSING, said), target, False)
-    finally:
-        case.close()
 
 
 def await_steps(pool, name):

@@ -13,28 +13,15 @@ MIB = 1 << 20
 MISSING = "not run here"
 
 
-class Case:
-    """What pool.py wants of a test."""
-
-    def __init__(self):
-        self._cleanups = []
-
-    def addCleanup(self, function):  # noqa: N802 (unittest's name)
-        self._cleanups.append(function)
-
-    def close(self):
-        for function in self._cleanups:
-            function()
-
-
 def run_tasks(pool, **tasks):
     """Runs tasks at once, each (command, host); what each printed last, None when it failed."""
+    called = {name: name.replace("_", "-") for name in tasks}
     for name, (command, host) in tasks.items():
-        pool.submit_task(name, command, **({"host": host} if host else {}))
+        pool.submit_task(called[name], command, **({"host": host} if host else {}))
     out = {}
     for name in tasks:
-        state = pool.wait_state(name, "finished", "failed")["state"]
-        out[name] = json.loads(pool.log(name).strip().split("\n")[-1]) \
+        state = pool.wait_state(called[name], "finished", "failed")["state"]
+        out[name] = json.loads(pool.log(called[name]).strip().split("\n")[-1]) \
             if state == "finished" else None
     return out
 
@@ -107,12 +94,11 @@ def show_network(show):
 def show_isolation(show):
     import hogs
     import test_isolation
-    from pool import Pool
+    from pool import Ends, Pool
     if os.geteuid() != 0:
         show.line("host limits", MISSING + ": needs root", "each tried", False)
         return
-    case = Case()
-    try:
+    with Ends() as case:
         pool = Pool(case, pool={"max_restarts": 0}).start()
         found = test_isolation.checks(pool)
         show_methods(show, found)
@@ -123,5 +109,3 @@ def show_isolation(show):
             else:
                 show.line(method + ": a hog and a victim", MISSING, found[method]["message"], False)
         show_network(show)
-    finally:
-        case.close()
