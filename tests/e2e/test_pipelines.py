@@ -244,8 +244,10 @@ class PipelineTest(unittest.TestCase):
         self.assertEqual(pool.cli("submit", "--replace", file).returncode, 0)
         done = pool.cli("cancel", "--version", "chat")
         self.assertEqual(done.returncode, 0, done.stderr)
-        wait_for("one replica", lambda: pool.service("chat")["service"]["replicas_wanted"] == 1)
-        self.assertIn("took it back", pool.service("chat")["service"]["reason"])
+        # While its replicas go the reason counts them; then it says what happened.
+        wait_for("the way back to be done",
+                 lambda: "took it back" in pool.service("chat")["service"]["reason"])
+        self.assertEqual(pool.service("chat")["service"]["replicas_wanted"], 1)
         self.assertIn("there is none to give up", pool.cli("cancel", "--version", "chat").stderr)
         file.write_text(json.dumps({"service": {**chat(pool, "v3"), "name": "nobody"}}))
         self.assertIn("no service is called nobody: submit it without --replace",

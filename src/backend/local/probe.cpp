@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 
 namespace neap::local {
 namespace {
@@ -26,11 +28,26 @@ std::int64_t clock_us(clockid_t clock) {
   return now.tv_sec * 1'000'000 + now.tv_nsec / 1'000;
 }
 
+void close_between(int first, int last) {
+  if (first <= last) {
+    (void)::close_range(static_cast<unsigned>(first), static_cast<unsigned>(last), 0);
+  }
+}
+
+// A child that never executes another program keeps what its parent had open, close-on-exec or
+// not: the journal's lock among it, which would then outlive a killed daemon.
+void close_all_but(int a, int b) {
+  const auto [low, high] = std::minmax(a, b);
+  close_between(STDERR_FILENO + 1, low - 1);
+  close_between(std::max(low, STDERR_FILENO) + 1, high - 1);
+  close_between(std::max(high, STDERR_FILENO) + 1, std::numeric_limits<int>::max());
+}
+
 }  // namespace
 
 std::int64_t monotonic_us() { return clock_us(CLOCK_MONOTONIC); }
 
-Probe::Probe(const Cgroup* group, Work work, const void* argument) {
+Probe::Probe(const Cgroup* group, Work work, const void* argument, int keep) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   result_.reset(ends[0]);
@@ -38,6 +55,7 @@ Probe::Probe(const Cgroup* group, Work work, const void* argument) {
   pid_ = ::fork();
   if (pid_ != 0) return;
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  close_all_but(writing.get(), keep);
   if (group != nullptr && !group->enter(0)) ::_exit(1);
   const std::int64_t result = work(argument);
   (void)!::write(writing.get(), &result, sizeof result);

@@ -24,8 +24,8 @@ class Probe {
   using Work = std::int64_t (*)(const void* argument);
 
   // The child enters `group` (none: stays where it is), does the work and ends. `argument` must
-  // live until then.
-  Probe(const Cgroup* group, Work work, const void* argument);
+  // live until then. Of all open files the child keeps 0, 1, 2 and `keep`.
+  Probe(const Cgroup* group, Work work, const void* argument, int keep = -1);
   ~Probe();  // kills it, when it has not ended
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;

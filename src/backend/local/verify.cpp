@@ -192,7 +192,7 @@ struct IoRun {
 // Operations a second, in thousandths; below 0 when it failed.
 std::int64_t measure_io(const ScratchFile& file, const IoRun& run) {
   const DirectIo how{file.fd(), run.write, run.block, file_span, monotonic_us() + run.length_us};
-  Probe one(run.group, direct_io, &how);
+  Probe one(run.group, direct_io, &how, file.fd());
   return one.wait(seconds(6)).result;
 }
 
@@ -259,8 +259,8 @@ MethodCheck check_io_weight(const CgroupRoot& root, const std::string& folder) {
   const std::int64_t end = monotonic_us() + 500'000;
   const DirectIo how{file.fd(), true, mib / 4, file_span, end};
   const DirectIo other_how{other_file.fd(), true, mib / 4, file_span, end};
-  Probe a(&first.group(), direct_io, &how);
-  Probe b(&second.group(), direct_io, &other_how);
+  Probe a(&first.group(), direct_io, &how, file.fd());
+  Probe b(&second.group(), direct_io, &other_how, other_file.fd());
   const std::int64_t got = a.wait(seconds(3)).result;
   const std::int64_t other = b.wait(seconds(3)).result;
   const std::string evidence = "two writers at 1000 and 100 wrote " + tenth(got, 4000) + " and " +

@@ -1,5 +1,6 @@
 #include "backend/local/verify.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 
 #include "backend/local/block_device.h"
 #include "backend/local/durable_file.h"
+#include "backend/local/probe.h"
 #include "backend/local/testing/fake_cgroups.h"
 
 namespace neap::local {
@@ -92,6 +94,18 @@ TEST_F(Verify, LimitsThatAreOnlyWrittenDownAreNoticed) {  // B1
     EXPECT_TRUE(no_disk || check.evidence.find("No such file") == std::string::npos)
         << check.evidence;
   }
+}
+
+std::int64_t is_open(const void* file) {
+  return ::fcntl(*static_cast<const int*>(file), F_GETFD) >= 0 ? 1 : 0;
+}
+
+// G3: the journal's lock is such a file; a killed daemon's probe must not hold it.
+TEST(Probe, HoldsNoOpenFileOfItsParentButTheOneItNeeds) {
+  const Fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int fd = file.get();
+  EXPECT_EQ(Probe(nullptr, is_open, &fd).wait(seconds(10)).result, 0);
+  EXPECT_EQ(Probe(nullptr, is_open, &fd, fd).wait(seconds(10)).result, 1);
 }
 
 TEST_F(Verify, NothingMountedIsSaid) {
