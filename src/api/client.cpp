@@ -201,7 +201,10 @@ Result<std::string> Client::Connection::perform(const char* method, std::string_
   if (done != CURLE_OK) {
     return fail(ErrorCode::unavailable,
                 "the connection failed: " +
-                    std::string(problem[0] != '\0' ? problem : curl_easy_strerror(done)),
+                    std::string(problem[0] != '\0' ? problem : curl_easy_strerror(done)) +
+                    (std::string_view(method) == "GET"
+                         ? ""
+                         : "; whether it was carried out is not known: look before it is repeated"),
                 endpoint.shown());
   }
   if (status >= 400) return tl::unexpected(error_of(status, incoming.body));
