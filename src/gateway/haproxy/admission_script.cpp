@@ -180,6 +180,8 @@ end
 
 local function allowance(s, e)
   local places = math.min(64, s.per_second * handover)
+  -- Of a slow service nobody: `wait` bounds this list alone, and its first look often.
+  if places < 1 then return 0 end
   if e.class < 3 then return math.max(2, math.ceil(places)) end
   -- Out of reach once it is in HAProxy's queue: nothing low goes there while others need its place.
   local lately = e.now - 2
@@ -191,7 +193,7 @@ end
 
 local function pause_of(s, short)
   if s.per_second <= 0 then return math.min(longest_pause, least_pause * short) end
-  local pause = 0.25 * short / s.per_second
+  local pause = (short > 2 and 0.25 or 0.1) * short / s.per_second
   return math.min(longest_pause, math.max(least_pause, pause))
 end
 
@@ -251,7 +253,10 @@ local function admit(txn)
   local team = txn:get_var("txn.team") or "-"
   local cost = cost_of(s, txn, class)
   s.seq = s.seq + 1
-  local e = {class = class, team = team, cost = cost, came = now, now = now, seq = s.seq,
+  -- Handed over by a worker before this one: it waits since then.
+  local came = tonumber(txn:get_var("txn.came"))
+  came = came and math.min(now, came / 1e6) or now
+  local e = {class = class, team = team, cost = cost, came = came, now = now, seq = s.seq,
              due = now + longest_pause}
   local key
   e.tag, key = tag_for(s, team, class, cost)

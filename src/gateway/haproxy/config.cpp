@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <limits>
+#include <random>
 #include <set>
 
 #include "gateway/haproxy/admission_script.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::string_view endpoint_mark = "#neap endpoint ";
 constexpr std::string_view handoff_server = "handoff";
+constexpr std::string_view came_mark = "x-neap-came-";
 
 std::string address_text(const std::string& address, std::uint16_t number) {
   const std::string port = std::to_string(number);
@@ -171,7 +174,7 @@ std::string render_front(const ConfigPaths& paths, const Front& front,
   if (front.port == 0) return "";
   std::string out = "frontend f::models\n    bind " + address_text(front.bind, front.port) +
                     tls_options(front) + "\n";
-  out += record_rules();
+  out += record_rules(paths.came_header);
   out += key_rules(paths, front);
   out += "    http-request return status 200 content-type application/json string '" +
          models_listing(services) + "' if { path /v1/models } METH_GET\n";
@@ -202,7 +205,7 @@ std::string render_service(const ConfigPaths& paths, const Front& front,
   std::string out = endpoint_line(e);
   out += "frontend f:" + e.service + "\n";
   out += "    bind " + address_text(e.bind, e.port) + tls_options(front) + "\n";
-  out += record_rules();
+  out += record_rules(paths.came_header);
   out += key_rules(paths, front);
   out += "    http-request set-var(txn.model) str(" + model_of(e) + ")\n";
   out += "    default_backend " + e.service + "\n";
@@ -217,6 +220,10 @@ std::string render_service(const ConfigPaths& paths, const Front& front,
       out += std::string("    http-request del-header ") + header +
              " unless { var(txn.handoff) -m found }\n";
     }
+  }
+  if (!paths.came_header.empty()) {
+    out += "    http-request set-header " + paths.came_header +
+           " %[var(txn.t0)] if { var(txn.handoff) -m found }\n";
   }
   // The service's own endpoint, where by then the new worker listens. Weight 0: never by turns.
   out += "    use-server " + std::string(handoff_server) +
@@ -411,6 +418,21 @@ AllocationId allocation_of_server(std::string_view name) {
 std::string server_parameters(const Replica& replica) {
   return "127.0.0.1:" + std::to_string(replica.port) + " maxconn " +
          std::to_string(replica.max_concurrency) + " pool-max-conn 0";
+}
+
+std::string came_header_in(std::string_view config) {
+  const std::size_t begin = config.find(came_mark);
+  if (begin == std::string_view::npos) return "";
+  constexpr std::string_view hex = "0123456789abcdef";
+  const std::size_t end = config.find_first_not_of(hex, begin + came_mark.size());
+  return std::string(config.substr(begin, end - begin));
+}
+
+std::string new_came_header() {
+  std::random_device random;
+  char secret[33];
+  std::snprintf(secret, sizeof secret, "%08x%08x%08x%08x", random(), random(), random(), random());
+  return std::string(came_mark) + secret;
 }
 
 }  // namespace neap::gateway

@@ -18,6 +18,9 @@ struct ConfigPaths {
   std::string admission;  // the script
   std::string folder;     // of the maps
   std::string run_as;     // user whose rights the workers take; empty: unchanged
+  // In which a worker that ends tells the next when a request came that waits. Its name is a
+  // secret, so that no client can say so. Empty: it does not tell.
+  std::string came_header;
 };
 
 struct ServiceSection {
@@ -42,6 +45,9 @@ struct ServiceSection {
 [[nodiscard]] bool listens_at(std::string_view config, const Front& front);
 // Refused by the program only where what is common to all services is at fault.
 [[nodiscard]] std::string render_probe(const ConfigPaths& paths, const Front& front);
+// The header that a configuration hands requests over with; empty: none. And a new one.
+[[nodiscard]] std::string came_header_in(std::string_view config);
+[[nodiscard]] std::string new_came_header();
 // Reads the comment lines back.
 [[nodiscard]] Result<std::vector<Endpoint>> endpoints_in(std::string_view config);
 

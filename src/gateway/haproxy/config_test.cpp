@@ -27,6 +27,10 @@ TEST(HaproxyConfig, EndpointsAreReadBack) {
   EXPECT_NE(text.find("server a12 127.0.0.1:9201 maxconn 4"), std::string::npos);
   EXPECT_NE(text.find("bind [::1]:8001"), std::string::npos);
   EXPECT_NE(text.find("timeout queue 7000ms"), std::string::npos);
+  EXPECT_EQ(came_header_in(text), "");
+  ConfigPaths with = paths;
+  with.came_header = new_came_header();
+  EXPECT_EQ(came_header_in(render_config(with, {}, sections)), with.came_header);
   EXPECT_TRUE(text.starts_with(render_preamble(paths, {})));
 }
 

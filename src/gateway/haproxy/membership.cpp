@@ -20,7 +20,9 @@ std::string path_of(const ReplicaRef& ref) {
 }  // namespace
 
 Membership::Membership(ProxyProcess& process, ConfigPaths paths)
-    : process_(process), paths_(std::move(paths)) {}
+    : process_(process), paths_(std::move(paths)) {
+  if (paths_.came_header.empty()) paths_.came_header = new_came_header();
+}
 
 void Membership::adopt() {
   if (!process_.adopt()) return;
@@ -33,6 +35,9 @@ void Membership::adopt() {
 
 Result<void> Membership::take_over() {
   const std::string config = loaded_config();
+  if (const std::string known = came_header_in(config); !known.empty()) {
+    paths_.came_header = known;  // the workers that run use it
+  }
   const Result<std::vector<Endpoint>> endpoints = endpoints_in(config);
   if (!endpoints) return tl::unexpected(endpoints.error());
   other_preamble_ = !config.starts_with(render_preamble(paths_, front_));

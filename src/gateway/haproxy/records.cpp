@@ -55,10 +55,18 @@ std::string word(std::string_view text) {
 
 }  // namespace
 
-std::string_view record_rules() {
+std::string record_rules(std::string_view came_header) {
+  std::string came;
+  if (const std::string header(came_header); !header.empty()) {
+    came = "    http-request set-var(txn.came) req.hdr(" + header +
+           "),add(0)\n"
+           "    http-request set-var(txn.t0) var(txn.came) if { var(txn.came) -m found }\n"
+           "    http-request del-header " +
+           header + "\n";
+  }
   // The time to the first byte of the body, queue included: servers that send their headers
   // early would fool the proxy's own response timer.
-  return "    http-request set-var(txn.t0) date(0,us)\n"
+  return "    http-request set-var(txn.t0) date(0,us)\n" + came +
          "    http-request set-var(txn.rid) req.hdr(x-request-id)\n"
          "    http-response wait-for-body time 300s at-least 1\n"
          "    http-response set-var(txn.ttft) date(0,us),sub(txn.t0)\n";

@@ -31,7 +31,8 @@ struct RequestRecord {
 
 // What the proxy is told: the rules of a frontend, before any that may refuse a request, and the
 // log-format. The variables txn.class, txn.team and txn.model are whoever's who knows them.
-[[nodiscard]] std::string_view record_rules();
+// came_header: see ConfigPaths.
+[[nodiscard]] std::string record_rules(std::string_view came_header);
 [[nodiscard]] std::string_view record_format();
 
 // One line of that format; none when it is something else.
