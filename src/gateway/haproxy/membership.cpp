@@ -1,6 +1,8 @@
 #include "gateway/haproxy/membership.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace neap::gateway {
@@ -8,6 +10,9 @@ namespace {
 
 // Backends and servers, no frontends.
 constexpr const char* statistics_command = "show stat -1 6 -1";
+
+constexpr auto takeover_patience = std::chrono::seconds(5);
+constexpr auto takeover_pause = std::chrono::milliseconds(100);
 
 std::string path_of(const Replica& replica) {
   return replica.service + "/" + server_name(replica.allocation);
@@ -26,11 +31,18 @@ Membership::Membership(ProxyProcess& process, ConfigPaths paths)
 
 void Membership::adopt() {
   if (!process_.adopt()) return;
-  // One that cannot be understood is replaced: better a short gap than requests to the unknown.
-  if (!take_over()) {
+  // The daemon before may have been killed in the middle of a reload: then it answers soon.
+  const auto deadline = std::chrono::steady_clock::now() + takeover_patience;
+  Result<void> taken = take_over();
+  while (!taken && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(takeover_pause);
     services_.clear();
-    process_.stop(seconds(5));
+    taken = take_over();
   }
+  if (taken) return;
+  // One that cannot be understood is replaced: better a short gap than requests to the unknown.
+  services_.clear();
+  process_.stop(seconds(5));
 }
 
 Result<void> Membership::take_over() {
