@@ -7,7 +7,7 @@
 
 #include "config/pool_file.h"
 
-namespace neap::config {
+namespace neap::config::fairness_test {
 namespace {
 
 constexpr std::string_view whole =
@@ -71,4 +71,4 @@ TEST(Fairness, G5_RefusesEachBadValueWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace neap::config
+}  // namespace neap::config::fairness_test

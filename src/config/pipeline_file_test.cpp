@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-namespace neap::config {
+namespace neap::config::pipeline_file_test {
 namespace {
 
 const Submitter submitter{{1000, 1000, "ada"}, "/jobs/ada"};
@@ -146,4 +146,4 @@ TEST(PipelineFile, FitsItsStagesToThePoolD9) {
 }
 
 }  // namespace
-}  // namespace neap::config
+}  // namespace neap::config::pipeline_file_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace neap::config {
+namespace neap::config::pool_file_test {
 namespace {
 
 constexpr std::string_view field_example = R"(pool:
@@ -330,4 +330,4 @@ TEST(PoolFile, D11_F8_StartsAndStages) {
 }
 
 }  // namespace
-}  // namespace neap::config
+}  // namespace neap::config::pool_file_test

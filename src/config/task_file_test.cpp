@@ -10,7 +10,7 @@
 #include "config/pool_file.h"
 #include "core/rules/profile.h"
 
-namespace neap::config {
+namespace neap::config::task_file_test {
 namespace {
 
 const Submitter submitter{{1000, 1000, "ada"}, "/jobs/ada"};
@@ -314,4 +314,4 @@ TEST(ConfigurationPage, ListsEveryKey) {
 }
 
 }  // namespace
-}  // namespace neap::config
+}  // namespace neap::config::task_file_test

@@ -15,14 +15,14 @@
 #include "core/engine.h"
 #include "core/model/pool_index.h"
 #include "core/rules/explain.h"
+#include "core/testing/any_below.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::chain_property {
 namespace {
 
+using testing::any_below;
 using testing::Script;
-
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
 
 // ---- what must hold before each decision is applied ------------------------------------------
 
@@ -384,4 +384,4 @@ TEST(ChainProperty, PlantedBugsAreFoundD9) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::chain_property

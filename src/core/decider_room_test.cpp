@@ -6,7 +6,7 @@
 #include "core/rules/defragment.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::decider_room_test {
 namespace {
 
 using testing::Script;
@@ -366,4 +366,4 @@ TEST(Consolidation, C5_GainHasToBeWorthOneAndAHalfTimesTheCost) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::decider_room_test

@@ -12,7 +12,7 @@
 #include "core/rules/place/leftover_table.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::demand_basis_test {
 namespace {
 
 using testing::Script;
@@ -157,4 +157,4 @@ TEST_F(DemandBasis, D8_G3_DemandAndTableAreInTheHash) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::demand_basis_test

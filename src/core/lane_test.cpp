@@ -10,7 +10,7 @@
 #include "core/rules/preempt.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::lane_test {
 namespace {
 
 using testing::Script;
@@ -562,4 +562,4 @@ TEST(Deadline, D1_InteractiveTrainingYieldsToInferenceAlone) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::lane_test

@@ -11,20 +11,20 @@
 #include "core/model/pool_index.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/testing/any_below.h"
 #include "core/testing/place_oracle.h"
 #include "core/testing/pool_builder.h"
 
-namespace neap {
+namespace neap::place_property {
 namespace {
 
+using testing::any_below;
 using testing::can_be_placed;
 using testing::demand_of;
 using testing::fault_of;
+using testing::one_in;
 using testing::pool_now;
 using testing::pool_of;
-
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
-bool one_in(int n) { return any_below(n) == 0; }
 
 std::string nearness(int nodes) {
   constexpr const char* cells[] = {"device", "pair", "node", "rack", "domain"};
@@ -321,4 +321,4 @@ TEST(PlaceProperty, EachConstraintIsInTheWayNowAndThen) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::place_property

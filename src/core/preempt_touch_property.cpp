@@ -8,11 +8,12 @@
 #include "core/engine.h"
 #include "core/model/pool_index.h"
 #include "core/rules/preempt_node.h"
+#include "core/testing/any_below.h"
 
-namespace neap {
+namespace neap::preempt_touch_property {
 namespace {
 
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
+using testing::any_below;
 
 enum class Fault : std::uint8_t { none, is_not_told };
 
@@ -189,4 +190,4 @@ TEST(PreemptTouchProperty, SeesAPlantedFault) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::preempt_touch_property

@@ -6,7 +6,7 @@
 
 #include "core/sequencer.h"
 
-namespace neap {
+namespace neap::sequencer_property {
 namespace {
 
 using Stream = std::map<std::uint64_t, std::vector<std::uint64_t>>;  // source -> sequences
@@ -150,4 +150,4 @@ TEST(SequencerProperty, SeesPlantedFaults) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::sequencer_property

@@ -7,14 +7,14 @@
 #include <map>
 
 #include "core/model/pool_index.h"
+#include "core/testing/any_below.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::starts_property {
 namespace {
 
+using testing::any_below;
 using testing::Script;
-
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
 
 enum class Fault : std::uint8_t {
   none,
@@ -187,4 +187,4 @@ TEST(StartsProperty, D11_APlantedFaultIsNoticed) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::starts_property

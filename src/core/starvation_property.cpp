@@ -10,12 +10,14 @@
 #include "core/model/pool_index.h"
 #include "core/rules/lane.h"
 #include "core/rules/promise.h"
+#include "core/testing/any_below.h"
 #include "core/testing/contest.h"
 #include "core/testing/pool_builder.h"
 
-namespace neap {
+namespace neap::starvation_property {
 namespace {
 
+using testing::any_below;
 using testing::ContestPlan;
 using testing::ContestResult;
 using testing::Planted;
@@ -115,8 +117,6 @@ TEST(Starvation, D6_BackfillPastTheForcedHeadIsSeen) {
 
 // ---- devices that are certainly busy -----------------------------------------------------------
 
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
-
 std::string lane_text(int nodes, int devices) {
   std::string text;
   for (int n = 0; n < nodes; ++n) {
@@ -165,4 +165,4 @@ TEST(LaneFit, D6_CountingAllDevicesAsOneNodeIsSeen) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::starvation_property

@@ -18,16 +18,16 @@
 #include "core/rules/scale.h"
 #include "core/rules/switching.h"
 #include "core/rules/tide.h"
+#include "core/testing/any_below.h"
 #include "core/testing/tides.h"
 
-namespace neap {
+namespace neap::switching_property {
 namespace {
 
+using testing::any_below;
+using testing::one_in;
 using testing::Script;
 using testing::Tides;
-
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
-bool one_in(int n) { return any_below(n) == 0; }
 
 enum class Fault : std::uint8_t {
   none,
@@ -261,4 +261,4 @@ TEST(SwitchingProperty, D5_SeesPlantedFaults) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::switching_property

@@ -12,18 +12,18 @@
 #include "core/model/pool_index.h"
 #include "core/model/team_index.h"
 #include "core/rules/preempt.h"
+#include "core/testing/any_below.h"
 #include "core/testing/property_run.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::teams_property {
 namespace {
 
+using testing::any_below;
 using testing::check_property;
+using testing::one_in;
 using testing::Script;
 using testing::Verdict;
-
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
-bool one_in(int n) { return any_below(n) == 0; }
 
 enum class Fault : std::uint8_t {
   none,
@@ -396,4 +396,4 @@ TEST(TeamsProperty, D6_SeesPlantedFaults) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::teams_property

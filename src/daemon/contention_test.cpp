@@ -11,7 +11,7 @@
 
 #include "daemon/contention_rows.h"
 
-namespace neap::daemon {
+namespace neap::daemon::contention_test {
 namespace {
 
 using Phase = api::BaselineOrder::Phase;
@@ -211,4 +211,4 @@ TEST(ContentionWatch, B7_TheLogIsBounded) {
 }
 
 }  // namespace
-}  // namespace neap::daemon
+}  // namespace neap::daemon::contention_test

@@ -5,7 +5,7 @@
 
 #include "gateway/service_rate.h"
 
-namespace neap::gateway {
+namespace neap::gateway::concurrency_test {
 namespace {
 
 Time at(std::int64_t s) { return Time(0) + seconds(s); }
@@ -89,4 +89,4 @@ TEST(ServiceRate, NothingIsKnownBeforeTheFirstAnswer) {
 }
 
 }  // namespace
-}  // namespace neap::gateway
+}  // namespace neap::gateway::concurrency_test

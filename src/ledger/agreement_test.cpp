@@ -6,7 +6,7 @@
 #include "ledger/ledger.h"
 #include "ledger/testing/random_records.h"
 
-namespace neap::ledger {
+namespace neap::ledger::agreement_test {
 namespace {
 
 using testing::Answers;
@@ -155,4 +155,4 @@ TEST(Agreement, PlantedFaultsAreNoticed) {
 }
 
 }  // namespace
-}  // namespace neap::ledger
+}  // namespace neap::ledger::agreement_test

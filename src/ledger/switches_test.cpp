@@ -10,7 +10,7 @@
 #include "ledger/testing/random_records.h"
 #include "ledger/testing/scene.h"
 
-namespace neap::ledger {
+namespace neap::ledger::switches_test {
 namespace {
 
 using testing::Journal;
@@ -177,4 +177,4 @@ TEST(Switches, D5_TheyAreAPartOfWhatTheirServiceIsBookedFor) {
 }
 
 }  // namespace
-}  // namespace neap::ledger
+}  // namespace neap::ledger::switches_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace neap::measure {
+namespace neap::measure::latency_book_test {
 namespace {
 
 using End = RequestSeen::End;
@@ -141,4 +141,4 @@ TEST(LatencyBook, E2_ShedAndBadRequestsBurnNothing) {
 }
 
 }  // namespace
-}  // namespace neap::measure
+}  // namespace neap::measure::latency_book_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace neap::measure {
+namespace neap::measure::windows_test {
 namespace {
 
 Time at(std::int64_t s) { return Time(0) + seconds(s); }
@@ -53,4 +53,4 @@ TEST(RequestTotals, E2_Add) {
 }
 
 }  // namespace
-}  // namespace neap::measure
+}  // namespace neap::measure::windows_test

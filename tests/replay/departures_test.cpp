@@ -18,7 +18,7 @@
 #include "simulate/testing/published.h"
 #include "trace/read_all.h"
 
-namespace neap::simulate {
+namespace neap::simulate::departures_test {
 namespace {
 
 constexpr int seeds = 10;
@@ -181,4 +181,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& chosen) { return name_of(chosen.param); });
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::departures_test

@@ -19,7 +19,7 @@
 #include "trace/generate.h"
 #include "trace/read_all.h"
 
-namespace neap::simulate {
+namespace neap::simulate::holdout_test {
 namespace {
 
 // Pods of a trace drawn anew: those of one kind so many times as often.
@@ -133,4 +133,4 @@ TEST(DrawnCluster, D8_leaves_less_than_the_published_policy) {
 }
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::holdout_test

@@ -55,7 +55,7 @@ class Loaning : public ::testing::Test {
   }
 
   static Outcome reference(const Workload& workload, const char* name, std::int32_t count) {
-    return simulate(workload, *loaning::policy_named(name), count);
+    return loaning::simulate(workload, *loaning::policy_named(name), count);
   }
 
   loaning::Recorded recorded_;

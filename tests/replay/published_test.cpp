@@ -9,7 +9,7 @@
 #include "simulate/testing/published.h"
 #include "simulate/testing/published_runs.h"
 
-namespace neap::simulate {
+namespace neap::simulate::published_test {
 namespace {
 
 struct Target {
@@ -64,4 +64,4 @@ INSTANTIATE_TEST_SUITE_P(Published, Traces, testing::ValuesIn(targets),
                          [](const auto& target) { return target.param.trace; });
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::published_test

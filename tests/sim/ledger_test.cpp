@@ -7,7 +7,7 @@
 #include "ledger/testing/second_reducer.h"
 #include "tests/sim/weather.h"
 
-namespace neap::sim {
+namespace neap::sim::ledger_test {
 namespace {
 
 using ledger::Category;
@@ -87,4 +87,4 @@ TEST(LedgerOverRuns, F4_AgreesWithTheSecondReducerAndTheDevices) {
 }
 
 }  // namespace
-}  // namespace neap::sim
+}  // namespace neap::sim::ledger_test

@@ -9,7 +9,7 @@
 #include "ledger/preemptions.h"
 #include "tests/sim/weather.h"
 
-namespace neap::sim {
+namespace neap::sim::preemption_report_test {
 namespace {
 
 using ledger::Outcome;
@@ -392,4 +392,4 @@ TEST(PreemptionReport, F10_F11_PlantedFaultsAreNoticed) {
 }
 
 }  // namespace
-}  // namespace neap::sim
+}  // namespace neap::sim::preemption_report_test

@@ -7,7 +7,7 @@
 #include "simulate/assess/assess.h"
 #include "tests/sim/scenario.h"
 
-namespace neap::sim {
+namespace neap::sim::sharing_test {
 namespace {
 
 constexpr int days = 3;
@@ -95,4 +95,4 @@ TEST(Scenario, S5_FewerThanTheAssessmentSaysAreTooFew) {
 }
 
 }  // namespace
-}  // namespace neap::sim
+}  // namespace neap::sim::sharing_test

@@ -11,7 +11,7 @@
 #include "core/rules/tide.h"
 #include "tests/sim/scenario.h"
 
-namespace neap::sim {
+namespace neap::sim::switching_test {
 namespace {
 
 constexpr int days = 1;
@@ -100,4 +100,4 @@ TEST(SwitchingScenario, D5_WhatMachinesTakeIsMeasuredAndABudgetKeepsSwitchesFew)
 }
 
 }  // namespace
-}  // namespace neap::sim
+}  // namespace neap::sim::switching_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace neap::local {
+namespace neap::local::host_limits_test {
 namespace {
 
 HostLimits limits_of(const std::string& text) {
@@ -151,4 +151,4 @@ TEST(HostLimits, EveryPrefixOfAPolicyIsRefused) {
 }
 
 }  // namespace
-}  // namespace neap::local
+}  // namespace neap::local::host_limits_test

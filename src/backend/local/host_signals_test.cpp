@@ -11,14 +11,14 @@
 
 #include "backend/local/rung_limits.h"
 
-namespace neap::local {
+namespace neap::local::host_signals_test {
 namespace {
 
 // A machine and one task in files.
 struct Tree {
   std::filesystem::path root;
   Tree() {
-    std::string name = testing::TempDir() + "/host-signals-XXXXXX";
+    std::string name = ::testing::TempDir() + "/host-signals-XXXXXX";
     root = ::mkdtemp(name.data());
     put("sys/block/sda/size", "1");
     put("sys/fs/cgroup/cgroup.controllers", "cpu memory io\n");
@@ -158,4 +158,4 @@ TEST(RungLimits, B7_MemoryStorageNetworkDevices) {
 }
 
 }  // namespace
-}  // namespace neap::local
+}  // namespace neap::local::host_signals_test

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-namespace neap {
+namespace neap::demand_test {
 namespace {
 
 Request request_of(std::int32_t count, MilliGpu share = whole_device, MiB memory = MiB(0)) {
@@ -155,4 +155,4 @@ TEST(Demand, D8_TheBookIsBounded) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::demand_test

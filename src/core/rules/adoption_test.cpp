@@ -6,7 +6,7 @@
 #include "core/rules/explain.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::adoption_test {
 namespace {
 
 using testing::Script;
@@ -201,4 +201,4 @@ TEST(Adoption, F8_ShortageAndMemoryAreCounted) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::adoption_test

@@ -7,14 +7,14 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/preempt_node.h"
+#include "core/testing/any_below.h"
 #include "core/testing/any_pool.h"
 
-namespace neap {
+namespace neap::preempt_bounds_property {
 namespace {
 
+using testing::any_below;
 using testing::pool_now;
-
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
 
 enum class Fault : std::uint8_t { none, forgets_a_touch, forgets_the_time, measures_too_high };
 
@@ -228,4 +228,4 @@ TEST(PreemptBoundsProperty, SeesPlantedFaults) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::preempt_bounds_property

@@ -10,18 +10,17 @@
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/preempt_cover.h"
+#include "core/testing/any_below.h"
 #include "core/testing/any_pool.h"
 #include "core/testing/victim_oracle.h"
 
-namespace neap {
+namespace neap::preempt_property {
 namespace {
 
 using testing::accepts;
+using testing::any_below;
 using testing::least_cost;
 using testing::pool_now;
-
-// The size is fixed: the ranges of rapidcheck shrink with it, down to nothing.
-int any_below(int end) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int>(0, end)); }
 
 struct Case {
   PoolState state;
@@ -346,4 +345,4 @@ TEST(PreemptProperty, EachSeesAPlantedFault) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::preempt_property

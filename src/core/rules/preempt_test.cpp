@@ -8,7 +8,7 @@
 #include "core/testing/pool_builder.h"
 #include "core/testing/victim_oracle.h"
 
-namespace neap {
+namespace neap::preempt_test {
 namespace {
 
 using testing::demand_of;
@@ -240,4 +240,4 @@ TEST(Preempt, D2_LargeCoversAreBounded) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::preempt_test

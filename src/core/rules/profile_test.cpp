@@ -5,7 +5,7 @@
 #include "core/rules/preempt.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::profile_test {
 namespace {
 
 using testing::Script;
@@ -202,4 +202,4 @@ TEST(Profile, A3_TheTypeOfATaskThatNamesNone) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::profile_test

@@ -7,7 +7,7 @@
 #include "core/rules/adoption.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::promise_text_test {
 namespace {
 
 using testing::Script;
@@ -105,4 +105,4 @@ TEST(PromiseText, D6_ADeadlineThatIsNotAcceptedIsExplained) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::promise_text_test

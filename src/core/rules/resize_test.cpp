@@ -9,7 +9,7 @@
 #include "core/rules/explain.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::resize_test {
 namespace {
 
 using testing::Script;
@@ -200,4 +200,4 @@ TEST(Resize, D6_WhyAndTheSpecificationSayIt) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::resize_test

@@ -6,7 +6,7 @@
 #include "core/rules/explain.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::starts_test {
 namespace {
 
 using testing::Script;
@@ -160,4 +160,4 @@ TEST(Starts, D11_OffByDefault) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::starts_test

@@ -8,7 +8,7 @@
 #include "core/rules/explain.h"
 #include "core/testing/script.h"
 
-namespace neap {
+namespace neap::teams_test {
 namespace {
 
 using testing::Script;
@@ -243,4 +243,4 @@ TEST(Teams, D6_TeamsMayChangeWhileTasksWaitAndRun) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::teams_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace neap::gateway {
+namespace neap::gateway::records_test {
 namespace {
 
 Time at(std::int64_t s) { return Time(0) + seconds(s); }
@@ -128,4 +128,4 @@ TEST(RequestTally, E2_SumsBySliceAndReplica) {
 }
 
 }  // namespace
-}  // namespace neap::gateway
+}  // namespace neap::gateway::records_test

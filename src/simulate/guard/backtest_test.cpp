@@ -11,7 +11,7 @@
 
 #include "simulate/guard/testing/recorded_demand.h"
 
-namespace neap::simulate {
+namespace neap::simulate::backtest_test {
 namespace {
 
 using testing::Recorded;
@@ -182,4 +182,4 @@ TEST(GuardBacktest, D4_the_guard_of_the_sum_idles_less_than_the_sum_of_guards) {
 }
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::backtest_test

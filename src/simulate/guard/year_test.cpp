@@ -12,7 +12,7 @@
 #include "simulate/guard/backtest.h"
 #include "simulate/guard/testing/recorded_demand.h"
 
-namespace neap::simulate {
+namespace neap::simulate::year_test {
 namespace {
 
 constexpr std::int64_t day = year_slots_per_day;
@@ -284,4 +284,4 @@ TEST(GuardYear, D4_the_synthetic_year_has_the_statistics_of_the_trace) {
 }
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::year_test

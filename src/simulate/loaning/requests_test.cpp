@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace neap::loaning {
+namespace neap::loaning::requests_test {
 namespace {
 
 constexpr std::size_t minutes = span_days * 1'440;
@@ -114,4 +114,4 @@ TEST(Requests, a_run_tells_how_many_replicas_were_ready) {
 }
 
 }  // namespace
-}  // namespace neap::loaning
+}  // namespace neap::loaning::requests_test

@@ -10,7 +10,7 @@
 #include "simulate/loaning/policy.h"
 #include "simulate/loaning/workload.h"
 
-namespace neap::loaning {
+namespace neap::loaning::simulation_test {
 namespace {
 
 constexpr std::int64_t begin_s = scored_from_s;
@@ -153,4 +153,4 @@ TEST(Loaning, every_policy_and_ablation_finishes_all_jobs_and_uses_no_more_than_
 }
 
 }  // namespace
-}  // namespace neap::loaning
+}  // namespace neap::loaning::simulation_test

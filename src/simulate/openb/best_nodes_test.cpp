@@ -10,7 +10,7 @@
 #include "simulate/leftover/neap_policy.h"
 #include "simulate/openb/reference_graders.h"
 
-namespace neap::simulate {
+namespace neap::simulate::best_nodes_test {
 
 using leftover::potential_unit;
 namespace {
@@ -118,4 +118,4 @@ TEST(BestNodes, D8_equals_a_scan_while_prices_change) {
 }
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::best_nodes_test

@@ -10,7 +10,7 @@
 #include "simulate/openb/reference_graders.h"
 #include "trace/chance.h"
 
-namespace neap::simulate {
+namespace neap::simulate::fragment_test {
 namespace {
 
 using leftover::Fragments;
@@ -140,4 +140,4 @@ TEST(Fragments, D8_nothing_seen_yet_makes_all_nodes_equal) {
 }
 
 }  // namespace
-}  // namespace neap::simulate
+}  // namespace neap::simulate::fragment_test

@@ -8,7 +8,7 @@
 #include "core/rules/preempt.h"
 #include "core/testing/pool_builder.h"
 
-namespace neap {
+namespace neap::gang_test {
 namespace {
 
 using testing::demand_of;
@@ -150,4 +150,4 @@ TEST(Gang, D7_VictimsOfAGangWithinARackAreOfOneRack) {
 }
 
 }  // namespace
-}  // namespace neap
+}  // namespace neap::gang_test
