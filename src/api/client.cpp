@@ -16,9 +16,6 @@ using Json = nlohmann::json;
 constexpr std::size_t answer_max = std::size_t{64} << 20;
 constexpr long silence_max_s = 60;
 
-struct CurlClose {
-  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
-};
 struct ListFree {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
@@ -133,8 +130,12 @@ Next EventReader::take_line(const std::function<Next(const StreamEvent&)>& on_ev
 }
 
 struct Client::Connection {
+  struct Close {
+    void operator()(CURL* made) const { curl_easy_cleanup(made); }
+  };
+
   Endpoint endpoint;
-  std::unique_ptr<CURL, CurlClose> handle{curl_easy_init()};
+  std::unique_ptr<CURL, Close> handle{curl_easy_init()};
   long timeout_ms = 30'000;
 
   // Fails with what the daemon said, or with what kept it from being asked.

@@ -17,7 +17,7 @@ namespace neap::api {
 
 namespace {
 
-using Json = nlohmann::json;
+using Tree = nlohmann::json;
 
 constexpr int depth_max = 4;
 constexpr std::size_t file_name_max = 4096;
@@ -25,18 +25,18 @@ constexpr std::size_t reason_max = 1000;
 constexpr std::int64_t replicas_max = 10'000;
 constexpr std::int64_t whole_max = 1'000'000'000'000'000;
 
-tl::unexpected<Error> wrong(std::string message, std::string field = {}) {
+tl::unexpected<Error> wrong_request(std::string message, std::string field = {}) {
   return fail(ErrorCode::invalid_argument, std::move(message), std::move(field));
 }
 
 // Watches a parse for what JSON allows and a request must not hold.
 class Watch {
  public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+  bool operator()(int depth, Tree::parse_event_t event, const Tree& parsed) {
     if (depth > depth_max) deep_ = true;
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
-    if (event == Json::parse_event_t::key && !keys_.empty()) {
+    if (event == Tree::parse_event_t::object_start) keys_.emplace_back();
+    if (event == Tree::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
+    if (event == Tree::parse_event_t::key && !keys_.empty()) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!keys_.back().insert(key).second && twice_.empty()) twice_ = key;
     }
@@ -53,45 +53,48 @@ class Watch {
   bool deep_ = false;
 };
 
-Result<Json> parse_object(std::string_view body, std::initializer_list<std::string_view> fields) {
+Result<Tree> parse_object(std::string_view body, std::initializer_list<std::string_view> fields) {
   Watch watch;
-  Json json;
+  Tree json;
   try {
-    json = Json::parse(body, [&watch](int depth, Json::parse_event_t event, Json& parsed) {
+    json = Tree::parse(body, [&watch](int depth, Tree::parse_event_t event, Tree& parsed) {
       return watch(depth, event, parsed);
     });
-  } catch (const Json::exception&) {
-    return wrong("the body is not valid JSON");
+  } catch (const Tree::exception&) {
+    return wrong_request("the body is not valid JSON");
   }
-  if (watch.deep()) return wrong("the body is nested deeper than " + std::to_string(depth_max));
-  if (!json.is_object()) return wrong("the body is not a JSON object");
-  if (!watch.twice().empty()) return wrong("is given twice", watch.twice());
+  if (watch.deep())
+    return wrong_request("the body is nested deeper than " + std::to_string(depth_max));
+  if (!json.is_object()) return wrong_request("the body is not a JSON object");
+  if (!watch.twice().empty()) return wrong_request("is given twice", watch.twice());
   const std::vector<std::string_view> known(fields);
   for (const auto& [key, value] : json.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string_view suggestion = config::nearest(key, known);
-    return wrong(
-        config::quoted(key) + " is not a known field" +
+    return wrong_request(
+        config::in_quotes(key) + " is not a known field" +
             (suggestion.empty() ? "" : "; did you mean \"" + std::string(suggestion) + "\"?"),
         key.substr(0, 64));
   }
   return json;
 }
 
-Result<std::string> text_field(const Json& json, const char* field, std::size_t max) {
+Result<std::string> text_field(const Tree& json, const char* field, std::size_t max) {
   const auto found = json.find(field);
-  if (found == json.end()) return wrong("is missing", field);
-  if (!found->is_string()) return wrong("is not a text", field);
+  if (found == json.end()) return wrong_request("is missing", field);
+  if (!found->is_string()) return wrong_request("is not a text", field);
   const auto& text = found->get_ref<const std::string&>();
-  if (text.size() > max) return wrong("is longer than " + std::to_string(max) + " bytes", field);
+  if (text.size() > max)
+    return wrong_request("is longer than " + std::to_string(max) + " bytes", field);
   return text;
 }
 
-Result<std::int64_t> replicas_field(const Json& json, const char* field) {
+Result<std::int64_t> replicas_field(const Tree& json, const char* field) {
   const auto found = json.find(field);
   if (found == json.end()) return unknown;
   if (!found->is_number_integer() || *found < 0 || *found > replicas_max) {
-    return wrong("is not a number of replicas from 0 to " + std::to_string(replicas_max), field);
+    return wrong_request("is not a number of replicas from 0 to " + std::to_string(replicas_max),
+                         field);
   }
   return found->get<std::int64_t>();
 }
@@ -99,7 +102,7 @@ Result<std::int64_t> replicas_field(const Json& json, const char* field) {
 }  // namespace
 
 Result<Submission> decode_submission(std::string_view body) {
-  const Result<Json> json = parse_object(body, {"file", "text", "workdir", "replace"});
+  const Result<Tree> json = parse_object(body, {"file", "text", "workdir", "replace"});
   if (!json) return tl::unexpected(json.error());
   const auto file = text_field(*json, "file", file_name_max);
   if (!file) return tl::unexpected(file.error());
@@ -107,36 +110,37 @@ Result<Submission> decode_submission(std::string_view body) {
   if (!text) return tl::unexpected(text.error());
   const auto workdir = text_field(*json, "workdir", file_name_max);
   if (!workdir) return tl::unexpected(workdir.error());
-  if (!workdir->starts_with('/')) return wrong("is not an absolute path", "workdir");
+  if (!workdir->starts_with('/')) return wrong_request("is not an absolute path", "workdir");
   Submission submission{*file, *text, *workdir, Submission::Kind::fresh};
   if (const auto replace = json->find("replace"); replace != json->end()) {
-    if (!replace->is_boolean()) return wrong("is not true or false", "replace");
+    if (!replace->is_boolean()) return wrong_request("is not true or false", "replace");
     if (replace->get<bool>()) submission.kind = Submission::Kind::version;
   }
   return submission;
 }
 
 Result<Scale> decode_scale(std::string_view body) {
-  const Result<Json> json = parse_object(body, {"min", "max"});
+  const Result<Tree> json = parse_object(body, {"min", "max"});
   if (!json) return tl::unexpected(json.error());
   const auto min = replicas_field(*json, "min");
   if (!min) return tl::unexpected(min.error());
   const auto max = replicas_field(*json, "max");
   if (!max) return tl::unexpected(max.error());
-  if (*min == unknown && *max == unknown) return wrong("min, max or both are needed", "min");
-  if (*max == 0) return wrong("is below 1; use min to let a service sleep", "max");
-  if (*max != unknown && *min > *max) return wrong("is above max", "min");
+  if (*min == unknown && *max == unknown)
+    return wrong_request("min, max or both are needed", "min");
+  if (*max == 0) return wrong_request("is below 1; use min to let a service sleep", "max");
+  if (*max != unknown && *min > *max) return wrong_request("is above max", "min");
   return Scale{*min, *max};
 }
 
 namespace {
 
 // A whole number from 0 that is in the body, or not.
-Result<void> whole_field(const Json& json, const char* field, std::int64_t& into) {
+Result<void> whole_field(const Tree& json, const char* field, std::int64_t& into) {
   const auto found = json.find(field);
   if (found == json.end()) return {};
   if (!found->is_number_integer() || *found < 0 || *found > whole_max) {
-    return wrong("is not a whole number from 0 to " + std::to_string(whole_max), field);
+    return wrong_request("is not a whole number from 0 to " + std::to_string(whole_max), field);
   }
   into = found->get<std::int64_t>();
   return {};
@@ -145,7 +149,7 @@ Result<void> whole_field(const Json& json, const char* field, std::int64_t& into
 }  // namespace
 
 Result<DrillOrder> decode_drill(std::string_view body) {
-  const Result<Json> json =
+  const Result<Tree> json =
       parse_object(body, {"service", "replicas", "for_us", "max_preemptions", "max_lost_us",
                           "ready_within_us", "resume_within_us", "pause_us"});
   if (!json) return tl::unexpected(json.error());
@@ -155,9 +159,9 @@ Result<DrillOrder> decode_drill(std::string_view body) {
   order.service = *service;
   const auto replicas = replicas_field(*json, "replicas");
   if (!replicas) return tl::unexpected(replicas.error());
-  if (*replicas == unknown) return wrong("is missing", "replicas");
+  if (*replicas == unknown) return wrong_request("is missing", "replicas");
   order.replicas = *replicas;
-  if (!json->contains("for_us")) return wrong("is missing", "for_us");
+  if (!json->contains("for_us")) return wrong_request("is missing", "for_us");
   const std::array<std::pair<const char*, std::int64_t*>, 6> numbers{
       {{"for_us", &order.for_us},
        {"max_preemptions", &order.max_preemptions},
@@ -173,17 +177,17 @@ Result<DrillOrder> decode_drill(std::string_view body) {
 
 Result<std::string> decode_pause(std::string_view body) {
   if (body.empty()) return std::string();
-  const Result<Json> json = parse_object(body, {"reason"});
+  const Result<Tree> json = parse_object(body, {"reason"});
   if (!json) return tl::unexpected(json.error());
   if (!json->contains("reason")) return std::string();
   return text_field(*json, "reason", reason_max);
 }
 
 Result<StageChange> decode_stage_change(std::string_view body) {
-  const Result<Json> json = parse_object(body, {"to", "why", "force"});
+  const Result<Tree> json = parse_object(body, {"to", "why", "force"});
   if (!json) return tl::unexpected(json.error());
   StageChange change;
-  if (!json->contains("to")) return wrong("is needed: physical, memory or time", "to");
+  if (!json->contains("to")) return wrong_request("is needed: physical, memory or time", "to");
   const auto to = text_field(*json, "to", reason_max);
   if (!to) return tl::unexpected(to.error());
   change.to = *to;
@@ -193,7 +197,7 @@ Result<StageChange> decode_stage_change(std::string_view body) {
     change.why = *why;
   }
   if (!json->contains("force")) return change;
-  if (!json->at("force").is_boolean()) return wrong("is neither true nor false", "force");
+  if (!json->at("force").is_boolean()) return wrong_request("is neither true nor false", "force");
   change.forced = json->at("force").get<bool>();
   return change;
 }

@@ -2,20 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/encode_json.h"
+
 namespace neap::api {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json known(std::int64_t value) { return value == unknown ? Json(nullptr) : Json(value); }
+using Json = OrderedJson;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-// Logs and messages may hold any bytes.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 template <class Row, class Encode>
 Json list(const std::vector<Row>& rows, Encode encode_row) {

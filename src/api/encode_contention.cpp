@@ -5,15 +5,14 @@
 
 #include "api/contention.h"
 #include "api/encode.h"
+#include "api/encode_json.h"
 
 namespace neap::api {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 constexpr std::int64_t frozen_max_us = 120'000'000;  // SIGKILL and health checks of others wait
-
-Json known(std::int64_t value) { return value == unknown ? Json(nullptr) : Json(value); }
 
 template <class Row>
 struct Member {
@@ -73,19 +72,20 @@ Json head_of(const PoolStatus& pool, const Subject& subject) {
   return out;
 }
 
-auto wrong(std::string what, std::string field) {
+auto wrong_member(std::string what, std::string field) {
   return fail(ErrorCode::invalid_argument, std::move(what), std::move(field));
 }
 
 template <class Row, std::size_t n>
 Result<void> read_members(const Json& json, const Member<Row> (&members)[n], Row& into,
                           const std::string& field) {
-  if (!json.is_object()) return wrong("expected an object", field);
+  if (!json.is_object()) return wrong_member("expected an object", field);
   for (const auto& member : members) {
     const auto found = json.find(member.name);
     if (found == json.end() || found->is_null()) continue;
     if (!found->is_number_integer() || found->template get<std::int64_t>() < 0) {
-      return wrong("expected a whole number of 0 or more, or null", field + "." + member.name);
+      return wrong_member("expected a whole number of 0 or more, or null",
+                          field + "." + member.name);
     }
     into.*member.place = found->template get<std::int64_t>();
   }
@@ -102,7 +102,8 @@ Result<Json> object_of(std::string_view body) {
     return depth <= 8;
   };
   Json json = Json::parse(body, shallow, false);
-  if (json.is_discarded() || !json.is_object()) return wrong("expected a JSON object", "body");
+  if (json.is_discarded() || !json.is_object())
+    return wrong_member("expected a JSON object", "body");
   return json;
 }
 
@@ -138,7 +139,7 @@ std::string encode(const ContentionReport& report) {
   for (const UseRow& row : report.neighbours) out["neighbours"].push_back(use_json(row));
   out["training_steps_milli_per_s"] = known(report.training_steps_milli_per_s);
   out["training_steps_before_milli_per_s"] = known(report.training_steps_before_milli_per_s);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 std::string encode(const BaselineReport& report) {
@@ -151,7 +152,7 @@ std::string encode(const BaselineReport& report) {
   out["use_alone"] = use_json(report.use_alone);
   out["use_mixed"] = use_json(report.use_mixed);
   out["frozen"] = report.frozen;
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 Result<BaselineOrder> decode_baseline(std::string_view body) {
@@ -159,13 +160,13 @@ Result<BaselineOrder> decode_baseline(std::string_view body) {
   if (!json) return tl::unexpected(json.error());
   for (const auto& [name, value] : json->items()) {
     if (name != "phase" && name != "for_us" && name != "client_alone" && name != "client_mixed") {
-      return wrong("is not known here", name);
+      return wrong_member("is not known here", name);
     }
   }
   BaselineOrder order;
   const auto phase = json->find("phase");
   if (phase == json->end() || !phase->is_string()) {
-    return wrong("is needed: alone, mixed, store or abandon", "phase");
+    return wrong_member("is needed: alone, mixed, store or abandon", "phase");
   }
   using Phase = BaselineOrder::Phase;
   const std::string name = *phase;
@@ -178,13 +179,14 @@ Result<BaselineOrder> decode_baseline(std::string_view body) {
   } else if (name == "abandon") {
     order.phase = Phase::abandon;
   } else {
-    return wrong("expected alone, mixed, store or abandon", "phase");
+    return wrong_member("expected alone, mixed, store or abandon", "phase");
   }
   if (order.phase == Phase::alone) {
     const auto length = json->find("for_us");
     if (length == json->end() || !length->is_number_integer() || length->get<std::int64_t>() <= 0 ||
         length->get<std::int64_t>() > frozen_max_us) {
-      return wrong("is needed: how long neighbours may stand still, 2 min at most", "for_us");
+      return wrong_member("is needed: how long neighbours may stand still, 2 min at most",
+                          "for_us");
     }
     order.for_us = length->get<std::int64_t>();
   }
@@ -206,17 +208,17 @@ Result<BaselineReport> decode_baseline_report(std::string_view text) {
   const auto subject = json->find("subject");
   if (subject == json->end() || !subject->is_object() || !subject->contains("name") ||
       !(*subject)["name"].is_string()) {
-    return wrong("is needed", "subject.name");
+    return wrong_member("is needed", "subject.name");
   }
   out.subject.name = (*subject)["name"];
   const auto at = json->find("at_us");
-  if (at == json->end() || !at->is_number_integer()) return wrong("is needed", "at_us");
+  if (at == json->end() || !at->is_number_integer()) return wrong_member("is needed", "at_us");
   out.at_us = *at;
   for (auto [field, into] : {std::pair("alone", &out.alone), std::pair("mixed", &out.mixed),
                              std::pair("client_alone", &out.client_alone),
                              std::pair("client_mixed", &out.client_mixed)}) {
     const auto found = json->find(field);
-    if (found == json->end()) return wrong("is needed", field);
+    if (found == json->end()) return wrong_member("is needed", field);
     if (auto read = read_members(*found, speed_members, *into, field); !read) {
       return tl::unexpected(read.error());
     }
@@ -224,7 +226,7 @@ Result<BaselineReport> decode_baseline_report(std::string_view text) {
   for (auto [field, into] :
        {std::pair("use_alone", &out.use_alone), std::pair("use_mixed", &out.use_mixed)}) {
     const auto found = json->find(field);
-    if (found == json->end()) return wrong("is needed", field);
+    if (found == json->end()) return wrong_member("is needed", field);
     if (auto read = read_members(*found, use_members, *into, field); !read) {
       return tl::unexpected(read.error());
     }

@@ -2,15 +2,14 @@
 #include <utility>
 
 #include "api/encode.h"
+#include "api/encode_json.h"
 #include "api/latency.h"
 
 namespace neap::api {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json known(std::int64_t value) { return value == unknown ? Json(nullptr) : Json(value); }
+using Json = OrderedJson;
 
 Json times_json(const TimesRow& times) {
   return {{"count", times.count},
@@ -83,7 +82,7 @@ std::string encode(const LatencyReport& report) {
     out["series"].push_back(std::move(row));
   }
   out["engine"] = engine_json(report.engine);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 }  // namespace neap::api

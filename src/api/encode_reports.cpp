@@ -1,20 +1,15 @@
 #include <nlohmann/json.hpp>
 
+#include "api/encode_json.h"
 #include "api/reports.h"
 
 namespace neap::api {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 using ledger::PreemptionCounts;
 using ledger::QueueCapacity;
-
-Json known(std::int64_t value) { return value == unknown ? Json(nullptr) : Json(value); }
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json spread_json(const ledger::Spread& spread) {
   return {{"count", spread.count},

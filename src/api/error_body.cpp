@@ -2,16 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/encode_json.h"
+
 namespace neap::api {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Text from files and peers may hold broken UTF-8; an error must be sent all the same.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using Json = OrderedJson;
 
 Json place(const std::string& file, const config::Problem& problem) {
   Json out;

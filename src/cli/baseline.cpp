@@ -13,12 +13,6 @@
 namespace neap::cli {
 namespace {
 
-std::string fixed(double value, int digits) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
 std::string speed_json(const load::LoadOptions& made, const load::LoadSummary& summary) {
   const auto of = [](const measure::Histogram& times, const char* p50, const char* p99) {
     if (times.empty()) return std::string();

@@ -79,7 +79,7 @@ class CommandLine {
     for (const CLI::App* app : all_verbs()) names.push_back(app->get_name());
     const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string_view suggestion = config::nearest(word, known);
-    terminal_.complain("neap: no verb is called " + config::quoted(word) +
+    terminal_.complain("neap: no verb is called " + config::in_quotes(word) +
                        (suggestion.empty()
                             ? "; `neap --help` lists them"
                             : "; did you mean \"" + std::string(suggestion) + "\"?"));

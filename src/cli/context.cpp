@@ -13,15 +13,10 @@ namespace neap::cli {
 
 namespace {
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // The user's own daemon if there is one, else the machine's.
 std::string default_socket() {
   const std::string system = "/var/lib/neap/neap.sock";
-  const std::string home = variable("HOME");
+  const std::string home = environment_of_process("HOME");
   if (::geteuid() == 0 || home.empty()) return system;
   const std::string own = home + "/.local/state/neap/neap.sock";
   const bool only_system = ::access(own.c_str(), F_OK) != 0 && ::access(system.c_str(), F_OK) == 0;
@@ -29,6 +24,15 @@ std::string default_socket() {
 }
 
 }  // namespace
+
+tl::unexpected<Error> wrong_option(const std::string& option, const std::string& message) {
+  return fail(ErrorCode::invalid_argument, message, option);
+}
+
+std::string environment_of_process(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
 
 Error as_typed(Error error) {
   std::string field = error.context;
@@ -62,15 +66,15 @@ Result<api::Endpoint> Context::endpoint() const {
     endpoint.socket = reach_.socket;
   } else if (!reach_.url.empty()) {
     endpoint.url = reach_.url;
-  } else if (!variable("NEAP_SOCKET_API").empty()) {
-    endpoint.socket = variable("NEAP_SOCKET_API");
-  } else if (!variable("NEAP_URL").empty()) {
-    endpoint.url = variable("NEAP_URL");
+  } else if (!environment_of_process("NEAP_SOCKET_API").empty()) {
+    endpoint.socket = environment_of_process("NEAP_SOCKET_API");
+  } else if (!environment_of_process("NEAP_URL").empty()) {
+    endpoint.url = environment_of_process("NEAP_URL");
   } else {
     endpoint.socket = default_socket();
   }
   if (endpoint.url.empty()) return endpoint;
-  if (token_file.empty()) token_file = variable("NEAP_TOKEN_FILE");
+  if (token_file.empty()) token_file = environment_of_process("NEAP_TOKEN_FILE");
   if (token_file.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "over TCP a token is needed; name its file with --token-file or NEAP_TOKEN_FILE");

@@ -15,6 +15,13 @@ namespace neap::cli {
 // "--max-lost" for "max_lost" or "max_lost_us". Other contexts stay.
 [[nodiscard]] Error as_typed(Error error);
 
+// The value of an option cannot be taken.
+[[nodiscard]] tl::unexpected<Error> wrong_option(const std::string& option,
+                                                 const std::string& message);
+
+// A variable of the environment; empty where there is none.
+[[nodiscard]] std::string environment_of_process(const char* name);
+
 // As given on the command line; empty where nothing was.
 struct Reach {
   std::string socket;

@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A replica serves `slots` requests at once, a token of each every `token_sleep_ms`: with 16
-// tokens a request takes 0.8 s, and a replica answers five requests a second. The day asks for
+// A replica serves `replica_slots` requests at once, a token of each every `token_sleep_ms`: with
+// 16 tokens a request takes 0.8 s, and a replica answers five requests a second. The day asks for
 // less than one replica can do, the burst for more than two can do in comfort.
-constexpr int slots = 4;
+constexpr int replica_slots = 4;
 constexpr int token_sleep_ms = 50;
 constexpr int tokens = 16;
 
@@ -158,8 +158,9 @@ DemoTask demo_chat(const DemoFiles& files, const DemoOptions& options) {
   task.text =
       std::string("service:\n  name: ") + demo_service + "\n  tier: infer_core\n  command: " +
       command_text({options.python, files.examples + "/serve.py", "--port={port}", "--checkpoints",
-                    trained + "/checkpoints/" + demo_trainings[0], "--slots", std::to_string(slots),
-                    "--token-sleep-ms", std::to_string(token_sleep_ms), "--reload-seconds", "3"}) +
+                    trained + "/checkpoints/" + demo_trainings[0], "--slots",
+                    std::to_string(replica_slots), "--token-sleep-ms",
+                    std::to_string(token_sleep_ms), "--reload-seconds", "3"}) +
       "\n"
       "  gpus: 1\n"
       "  replicas: {min: 1, max: " +
@@ -169,7 +170,7 @@ DemoTask demo_chat(const DemoFiles& files, const DemoOptions& options) {
       std::to_string(files.port) +
       "\n"
       "  concurrency: " +
-      std::to_string(slots) +
+      std::to_string(replica_slots) +
       "\n"
       "  health: {interval: 250ms, timeout: 5s, start_timeout: 2min}\n"
       "  slo: {ttft: 1s}\n"

@@ -11,9 +11,9 @@ namespace neap::cli {
 
 namespace {
 
-constexpr auto look_every = std::chrono::milliseconds(200);
+constexpr auto ask_every = std::chrono::milliseconds(200);
 
-Result<std::int64_t> length_of(const char* option, const std::string& text) {
+Result<std::int64_t> microseconds_of(const char* option, const std::string& text) {
   const auto length = config::parse_duration(text);
   if (!length) return fail(ErrorCode::invalid_argument, length.error(), option);
   return length->value;
@@ -35,7 +35,7 @@ Result<std::string> order_of(const DrillOptions& options) {
        {"--resume-within", "resume_within_us", &options.resume_within},
        {"--pause", "pause_us", &options.pause}}};
   for (const Length& length : lengths) {
-    const auto us = length_of(length.option, *length.text);
+    const auto us = microseconds_of(length.option, *length.text);
     if (!us) return tl::unexpected(us.error());
     body += ", \"" + std::string(length.field) + "\": " + std::to_string(*us);
   }
@@ -107,12 +107,12 @@ int print_verdict(const Context& context, const Value& drill) {
 
 namespace {
 
-constexpr auto patience = std::chrono::minutes(2);
+constexpr auto silence_max = std::chrono::minutes(2);
 
 // The drill as it stands. A daemon that restarts finds it in its journal and goes on with it: it is
 // waited for.
 Result<Value> look(const Context& context, std::string& body) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + silence_max;
   for (bool told = false;;) {
     auto drill = context.get("/v1/drill", &body);
     if (drill || drill.error().code != ErrorCode::unavailable) return drill;
@@ -125,7 +125,7 @@ Result<Value> look(const Context& context, std::string& body) {
     if (!std::exchange(told, true)) {
       context.terminal().complain("neap: the daemon does not answer: waiting for it, up to 2min");
     }
-    std::this_thread::sleep_for(look_every);
+    std::this_thread::sleep_for(ask_every);
   }
 }
 
@@ -189,7 +189,7 @@ int drill_burst(const Context& context, const DrillOptions& options) {
                                             "; replicas leave, tasks resume");
       terminal.flush();
     }
-    std::this_thread::sleep_for(look_every);
+    std::this_thread::sleep_for(ask_every);
   }
 }
 

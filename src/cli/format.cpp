@@ -1,6 +1,7 @@
 #include "cli/format.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
@@ -19,6 +20,12 @@ std::string plural(std::int64_t count, const std::string& word) {
 }
 
 }  // namespace
+
+std::string fixed(double value, int digits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
 
 std::string length_text(std::int64_t us) {
   constexpr std::int64_t second = 1'000'000;

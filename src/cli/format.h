@@ -10,6 +10,7 @@
 
 namespace neap::cli {
 
+[[nodiscard]] std::string fixed(double value, int digits);   // "0.25" with two
 [[nodiscard]] std::string length_text(std::int64_t us);      // "350ms", "42s", "3min", "2h05", "4d"
 [[nodiscard]] std::string memory_text(std::int64_t mib);     // "16GiB", "512MiB"
 [[nodiscard]] std::string part_text(std::int64_t ppm);       // "62.5%"

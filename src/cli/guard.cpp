@@ -17,10 +17,6 @@ constexpr std::int64_t highest_slot = whatif::most_slots;
 constexpr std::int32_t usual_slot_seconds = 300;
 constexpr std::int32_t servegen_slot_seconds = 600;
 
-tl::unexpected<Error> wrong(const std::string& option, const std::string& message) {
-  return fail(ErrorCode::invalid_argument, message, option);
-}
-
 // "5:10:7" as three numbers; nothing where it is anything else.
 std::optional<std::vector<std::int64_t>> numbers_of(const std::string& text) {
   std::vector<std::int64_t> numbers;
@@ -61,7 +57,7 @@ std::int32_t slot_of(const GuardOptions& options, const std::vector<whatif::Form
 
 Result<void> check_counts(const GuardOptions& options) {
   if (options.traces.empty() || options.traces.size() > most_traces) {
-    return wrong("--trace", "expected 1 to " + std::to_string(most_traces) + " files");
+    return wrong_option("--trace", "expected 1 to " + std::to_string(most_traces) + " files");
   }
   const std::size_t traces = options.traces.size();
   const std::pair<const char*, std::size_t> lists[] = {
@@ -69,13 +65,14 @@ Result<void> check_counts(const GuardOptions& options) {
       {"--replica-rate", options.replica_rates.size()},
       {"--replica-gpus", options.replica_gpus.size()}};
   for (const auto& [option, count] : lists) {
-    if (count != 0 && count != traces) return wrong(option, "expected one for each --trace");
+    if (count != 0 && count != traces) return wrong_option(option, "expected one for each --trace");
   }
   if (!options.peak_devices.empty() && !options.replica_rates.empty()) {
-    return wrong("--peak-devices", "expected this or --replica-rate, not both");
+    return wrong_option("--peak-devices", "expected this or --replica-rate, not both");
   }
   if (traces > 1 && options.peak_devices.empty() && options.replica_rates.empty()) {
-    return wrong("--peak-devices", "is needed for each of several traces, or --replica-rate");
+    return wrong_option("--peak-devices",
+                        "is needed for each of several traces, or --replica-rate");
   }
   return {};
 }
@@ -85,7 +82,7 @@ Result<lead_time::Capacity> capacity_of(const GuardOptions& options, std::size_t
   // A rate as a length of time: millionths of a request a second.
   const auto rate = config::parse_duration(options.replica_rates[trace] + "s");
   if (!rate || rate->value <= 0) {
-    return wrong("--replica-rate", "expected requests a second, such as 10 or 0.5");
+    return wrong_option("--replica-rate", "expected requests a second, such as 10 or 0.5");
   }
   capacity.micro_per_second = rate->value;
   if (!options.replica_gpus.empty()) capacity.devices = options.replica_gpus[trace];
@@ -119,12 +116,13 @@ Result<simulate::BacktestSpec> spec_of(const GuardOptions& options, std::int32_t
   spec.rule = {{options.pool, slot_seconds, options.lead_seconds, options.x_per_mille},
                lead_time::paying_violations(costs)};
   if (options.pool < 1 || options.pool > lead_time::most_devices) {
-    return wrong("--pool", "expected 1 to " + std::to_string(lead_time::most_devices));
+    return wrong_option("--pool", "expected 1 to " + std::to_string(lead_time::most_devices));
   }
   if (auto done = lead_time::check(spec.rule); !done) return tl::unexpected(done.error());
-  if (slot_seconds % 60 != 0) return wrong("--slot-seconds", "expected whole minutes");
+  if (slot_seconds % 60 != 0) return wrong_option("--slot-seconds", "expected whole minutes");
   if (options.promotions.size() > lead_time::most_promotions) {
-    return wrong("--promotion", "expected at most " + std::to_string(lead_time::most_promotions));
+    return wrong_option("--promotion",
+                        "expected at most " + std::to_string(lead_time::most_promotions));
   }
   for (const std::string& text : options.promotions) {
     const auto promotion = parse_promotion(text, slot_seconds);
@@ -145,7 +143,7 @@ Result<simulate::Slots> parse_slots(const std::string& option, const std::string
   const auto numbers = numbers_of(text);
   if (!numbers || numbers->size() != 2 || numbers->back() > highest_slot ||
       numbers->front() > numbers->back()) {
-    return wrong(option, "expected slots FIRST:LAST, such as 1008:2015");
+    return wrong_option(option, "expected slots FIRST:LAST, such as 1008:2015");
   }
   return simulate::Slots{numbers->front(), numbers->back()};
 }
@@ -154,13 +152,14 @@ Result<lead_time::Promotion> parse_promotion(const std::string& text, std::int32
   const auto numbers = numbers_of(text);
   if (!numbers || numbers->size() != 3 || (*numbers)[1] > highest_slot ||
       (*numbers)[0] > (*numbers)[1]) {
-    return wrong("--promotion", "expected slots and devices FIRST:LAST:DEVICES, such as 90:120:64");
+    return wrong_option("--promotion",
+                        "expected slots and devices FIRST:LAST:DEVICES, such as 90:120:64");
   }
   const Micros slot = seconds(slot_seconds);
   const lead_time::Promotion promotion{Time(0) + slot * (*numbers)[0],
                                        Time(0) + slot * ((*numbers)[1] + 1), (*numbers)[2]};
   if (auto done = lead_time::check(promotion); !done) {
-    return wrong("--promotion", done.error().context + ": " + done.error().message);
+    return wrong_option("--promotion", done.error().context + ": " + done.error().message);
   }
   return promotion;
 }

@@ -10,26 +10,18 @@ namespace neap::cli {
 
 namespace {
 
-std::string member(std::string_view name, std::string_view value) {
-  return json_text(name) + ":" + std::string(value);
-}
-
-std::string member(std::string_view name, std::int64_t value) {
-  return member(name, std::to_string(value));
-}
-
 std::int64_t slots_of(const simulate::Backtest& result) {
   return result.scored.last - result.scored.first + 1;
 }
 
 std::string truth(std::string_view name, bool value) {
-  return member(name, value ? "true" : "false");
+  return json_pair(name, value ? "true" : "false");
 }
 
 std::string json_buffer(const GuardStudy& study, const simulate::Backtest& result) {
-  return "{" + member("y_per_mille", study.spec.rule.paying_per_mille) + "," +
-         member("mean_devices", ratio_text(result.sum_buffer * 1'000'000 / slots_of(result))) +
-         "," + member("violated_hours_with_buffer", result.violated_with_buffer) + "}";
+  return "{" + json_pair("y_per_mille", study.spec.rule.paying_per_mille) + "," +
+         json_pair("mean_devices", ratio_text(result.sum_buffer * 1'000'000 / slots_of(result))) +
+         "," + json_pair("violated_hours_with_buffer", result.violated_with_buffer) + "}";
 }
 
 }  // namespace
@@ -58,38 +50,39 @@ std::string json_of(const GuardStudy& study, const simulate::Backtest& result) {
   const std::int32_t x = rule.violations_per_mille;
   const simulate::Interval interval =
       simulate::rate_interval(result.violated_hours, result.scored_hours);
-  std::string out = member("x_per_mille", x) + "," +
-                    member("violated_hours", result.violated_hours) + "," +
-                    member("scored_hours", result.scored_hours) + "," +
-                    member("violation_rate", ratio_text(result.violated_ppm())) + "," +
-                    member("idle_ratio", ratio_text(result.idle_ppm())) + "," +
-                    member("sum_c", result.sum_c) + "," + member("sum_d", result.sum_d) + ",";
-  out += member("first_lend_slot",
-                result.first_lend_slot ? std::to_string(*result.first_lend_slot) : "null");
-  out += "," + member("changes_per_day", ratio_text(result.changes_micro_per_day(rule))) + "," +
-         member("samples", result.scored_slots) + "," +
-         member("unknown_slots", result.unknown_slots) + "," +
-         member("violated_slots", result.violated_slots) + "," +
-         member("lends_nothing_slots", result.lends_nothing) + "," +
-         member("scored", "[" + std::to_string(result.scored.first) + "," +
-                              std::to_string(result.scored.last) + "]");
-  out += "," + member("buffer", json_buffer(study, result)) + "," +
-         member("rate_interval_95",
-                "[" + ratio_text(interval.low_ppm) + "," + ratio_text(interval.high_ppm) + "]") +
+  std::string out = json_pair("x_per_mille", x) + "," +
+                    json_pair("violated_hours", result.violated_hours) + "," +
+                    json_pair("scored_hours", result.scored_hours) + "," +
+                    json_pair("violation_rate", ratio_text(result.violated_ppm())) + "," +
+                    json_pair("idle_ratio", ratio_text(result.idle_ppm())) + "," +
+                    json_pair("sum_c", result.sum_c) + "," + json_pair("sum_d", result.sum_d) + ",";
+  out += json_pair("first_lend_slot",
+                   result.first_lend_slot ? std::to_string(*result.first_lend_slot) : "null");
+  out += "," + json_pair("changes_per_day", ratio_text(result.changes_micro_per_day(rule))) + "," +
+         json_pair("samples", result.scored_slots) + "," +
+         json_pair("unknown_slots", result.unknown_slots) + "," +
+         json_pair("violated_slots", result.violated_slots) + "," +
+         json_pair("lends_nothing_slots", result.lends_nothing) + "," +
+         json_pair("scored", "[" + std::to_string(result.scored.first) + "," +
+                                 std::to_string(result.scored.last) + "]");
+  out += "," + json_pair("buffer", json_buffer(study, result)) + "," +
+         json_pair("rate_interval_95",
+                   "[" + ratio_text(interval.low_ppm) + "," + ratio_text(interval.high_ppm) + "]") +
          "," + truth("certified", interval.high_ppm <= std::int64_t{x} * 1'000) + "," +
          truth("drift", simulate::has_drifted(result, x)) + "," +
-         member("worst_week_violated_hours", result.worst_week) + "," +
-         member("note", json_text(simulate::confidence_note(result, x)));
+         json_pair("worst_week_violated_hours", result.worst_week) + "," +
+         json_pair("note", json_text(simulate::confidence_note(result, x)));
   const assess::Lending lending = lending_of(study, result);
-  out += "," + member("lending", "{" + member("lent_ppm", lending.lent_ppm) + "," +
-                                     member("usable_ppm", lending.usable_ppm) + "," +
-                                     member("mean_over_peak_ppm", lending.mean_over_peak_ppm) +
+  out +=
+      "," + json_pair("lending", "{" + json_pair("lent_ppm", lending.lent_ppm) + "," +
+                                     json_pair("usable_ppm", lending.usable_ppm) + "," +
+                                     json_pair("mean_over_peak_ppm", lending.mean_over_peak_ppm) +
                                      "," + truth("gain", lending.gain) + "," +
-                                     member("verdict", json_text(lending.verdict)) + "}");
-  return out + "," + member("pool", rule.devices) + "," +
-         member("lead_seconds", rule.lead_seconds) + "," +
-         member("slot_seconds", rule.slot_seconds) + "," +
-         member("slots", static_cast<std::int64_t>(study.demand.size()));
+                                     json_pair("verdict", json_text(lending.verdict)) + "}");
+  return out + "," + json_pair("pool", rule.devices) + "," +
+         json_pair("lead_seconds", rule.lead_seconds) + "," +
+         json_pair("slot_seconds", rule.slot_seconds) + "," +
+         json_pair("slots", static_cast<std::int64_t>(study.demand.size()));
 }
 
 std::vector<std::string> guard_notes(const GuardStudy& study, const simulate::Backtest& result) {

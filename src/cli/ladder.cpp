@@ -8,12 +8,6 @@
 namespace neap::cli {
 namespace {
 
-std::string fixed(double value, int digits) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
 std::string milli_at(const Value& row, const char* member) {
   const std::int64_t value = row.number_at(member, -1);
   return value < 0 ? "-" : fixed(static_cast<double>(value) / 1000, 1);

@@ -9,12 +9,6 @@
 namespace neap::cli {
 namespace {
 
-std::string fixed(double value, int digits) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
 std::string ms_at(const Value& row, const char* member) {
   const std::int64_t us = row.number_at(member, -1);
   return us < 0 ? "-" : fixed(static_cast<double>(us) / 1000, 1);

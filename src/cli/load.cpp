@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t trace_rows_max = 5'000'000;
 constexpr std::size_t classes_max = 16;
-constexpr Micros longest = hours(24 * 7);
+constexpr Micros longest_load = hours(24 * 7);
 
 tl::unexpected<Error> bad(std::string expected, std::string option) {
   return fail(ErrorCode::invalid_argument, std::move(expected), std::move(option));
@@ -103,7 +103,7 @@ Result<std::string> body_of(const LoadVerbOptions& o) {
 Result<load::RateCurve> curve_of(const LoadVerbOptions& o) {
   const Result<Micros> length = length_of("--duration", o.length);
   if (!length) return tl::unexpected(length.error());
-  if (*length <= Micros(0) || *length > longest) {
+  if (*length <= Micros(0) || *length > longest_load) {
     return bad("expected a length of time above 0, of 7 days at most", "--duration");
   }
   if (!(o.rate > 0) || !std::isfinite(o.rate)) return bad("expected a rate above 0", "--rate");
@@ -130,9 +130,9 @@ Result<std::vector<load::TraceArrival>> arrivals_in(const std::string& path) {
 }
 
 // SIGINT ends the run; what was measured so far is reported.
-class Interrupt {
+class EndOnSignal {
  public:
-  explicit Interrupt(std::stop_source& stop) {
+  explicit EndOnSignal(std::stop_source& stop) {
     sigemptyset(&set_);
     sigaddset(&set_, SIGINT);
     sigaddset(&set_, SIGTERM);
@@ -144,13 +144,13 @@ class Interrupt {
       }
     });
   }
-  ~Interrupt() {
+  ~EndOnSignal() {
     watcher_.request_stop();
     watcher_.join();
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
+  EndOnSignal(const EndOnSignal&) = delete;
+  EndOnSignal& operator=(const EndOnSignal&) = delete;
 
  private:
   sigset_t set_{};
@@ -177,7 +177,7 @@ Result<load::LoadSummary> run_on_own_thread(const load::LoadOptions& options,
                                             const load::LoadObserver& observer, bool realtime,
                                             std::string& note) {
   std::stop_source stop;
-  const Interrupt interrupt(stop);
+  const EndOnSignal interrupt(stop);
   std::optional<Result<load::LoadSummary>> summary;
   std::thread([&] {
     if (realtime) {
@@ -239,7 +239,8 @@ Result<std::vector<load::TraceArrival>> read_load_trace(const std::string& path,
   for (load::TraceArrival& one : *all) {
     one.at = Micros(std::llround(static_cast<double>((one.at - began).value) / speed));
   }
-  if (all->back().at > longest) return bad("the trace is longer than 7 days; --speed helps", path);
+  if (all->back().at > longest_load)
+    return bad("the trace is longer than 7 days; --speed helps", path);
   return all;
 }
 

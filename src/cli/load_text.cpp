@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/format.h"
 #include "cli/load.h"
 
 namespace neap::cli {
@@ -10,12 +11,6 @@ namespace {
 
 using load::LoadTotals;
 using load::Outcome;
-
-std::string fixed(double value, int digits) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
 
 std::string ms(Micros length) { return fixed(static_cast<double>(length.value) / 1000, 2); }
 

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/context.h"
+
 namespace neap::cli {
 
 namespace {
@@ -131,19 +133,14 @@ Check check_descriptors() {
           "raise the limit, for example LimitNOFILE=65536 in the systemd unit"};
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 Machine this_machine() {
   Machine machine;
-  machine.path = variable("PATH");
-  machine.state_dir = ::geteuid() == 0 || variable("HOME").empty()
+  machine.path = environment_of_process("PATH");
+  machine.state_dir = ::geteuid() == 0 || environment_of_process("HOME").empty()
                           ? "/var/lib/neap"
-                          : variable("HOME") + "/.local/state/neap";
+                          : environment_of_process("HOME") + "/.local/state/neap";
   return machine;
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/value.h"
 #include "cli/verbs.h"
 #include "config/mig_layout.h"
 #include "config/text.h"
@@ -165,13 +166,9 @@ void print_steps(Terminal& terminal, const Planned& p) {
                           std::to_string(p.plan.worth_bound) + ".");
 }
 
-std::string member(std::string_view name, std::string_view value) {
-  return json_text(name) + ":" + std::string(value);
-}
-
 std::string json_place(const mig::Device& device, const mig::Place& place) {
-  return member("profile", json_text(profile_name(device, place))) + "," +
-         member("start", std::to_string(place.start));
+  return json_pair("profile", json_text(profile_name(device, place))) + "," +
+         json_pair("start", std::to_string(place.start));
 }
 
 // `write(i)` for each i, with commas between.
@@ -187,40 +184,41 @@ std::string json_device(const Planned& p, std::uint32_t index) {
   const std::vector<Final> layout = final_layout(p, index);
   const std::string instances = json_list(layout.size(), [&](std::size_t i) {
     const Final& f = layout[i];
-    return "{" + json_place(device, f.place) + "," + member("state", json_text(f.state)) + "," +
-           member("serves", f.serves.empty() ? "null" : json_text(f.serves)) + "}";
+    return "{" + json_place(device, f.place) + "," + json_pair("state", json_text(f.state)) + "," +
+           json_pair("serves", f.serves.empty() ? "null" : json_text(f.serves)) + "}";
   });
-  return "{" + member("name", json_text(p.layout.names[index])) + "," +
-         member("model", json_text(device.model->name)) + "," + member("instances", instances) +
-         "}";
+  return "{" + json_pair("name", json_text(p.layout.names[index])) + "," +
+         json_pair("model", json_text(device.model->name)) + "," +
+         json_pair("instances", instances) + "}";
 }
 
 std::string json_of(const Planned& p) {
   const std::string wants = json_list(p.wants.size(), [&](std::size_t w) {
     const mig::Answer& answer = p.plan.answers[w];
-    return "{" + member("want", json_text(config::to_text(p.wants[w]))) + "," +
-           member("count", std::to_string(p.wants[w].count)) + "," +
-           member("weight", std::to_string(p.wants[w].weight)) + "," +
-           member("served", std::to_string(answer.served)) + "," +
-           member("shortage", json_text(mig::name_of(answer.shortage))) + "," +
-           member("at_most", std::to_string(answer.at_most)) + "}";
+    return "{" + json_pair("want", json_text(config::to_text(p.wants[w]))) + "," +
+           json_pair("count", std::to_string(p.wants[w].count)) + "," +
+           json_pair("weight", std::to_string(p.wants[w].weight)) + "," +
+           json_pair("served", std::to_string(answer.served)) + "," +
+           json_pair("shortage", json_text(mig::name_of(answer.shortage))) + "," +
+           json_pair("at_most", std::to_string(answer.at_most)) + "}";
   });
   const std::string devices = json_list(p.layout.devices.size(), [&](std::size_t d) {
     return json_device(p, static_cast<std::uint32_t>(d));
   });
   const std::string steps = json_list(p.plan.steps.size(), [&](std::size_t i) {
     const mig::Step& step = p.plan.steps[i];
-    return "{" + member("do", step.kind == mig::StepKind::create ? "\"create\"" : "\"destroy\"") +
-           "," + member("device", json_text(p.layout.names[step.device])) + "," +
+    return "{" +
+           json_pair("do", step.kind == mig::StepKind::create ? "\"create\"" : "\"destroy\"") +
+           "," + json_pair("device", json_text(p.layout.names[step.device])) + "," +
            json_place(p.layout.devices[step.device], step.place) + "}";
   });
   const bool exact = p.plan.method == mig::Method::exact;
-  return "{" + member("method", exact ? "\"exact\"" : "\"bounded\"") + "," +
-         member("weight_served", std::to_string(p.plan.score.worth)) + "," +
-         member("weight_bound", std::to_string(p.plan.worth_bound)) + "," +
-         member("devices_touched", std::to_string(p.plan.score.cost.touched)) + "," +
-         member("wants", wants) + "," + member("devices", devices) + "," + member("steps", steps) +
-         "}";
+  return "{" + json_pair("method", exact ? "\"exact\"" : "\"bounded\"") + "," +
+         json_pair("weight_served", std::to_string(p.plan.score.worth)) + "," +
+         json_pair("weight_bound", std::to_string(p.plan.worth_bound)) + "," +
+         json_pair("devices_touched", std::to_string(p.plan.score.cost.touched)) + "," +
+         json_pair("wants", wants) + "," + json_pair("devices", devices) + "," +
+         json_pair("steps", steps) + "}";
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ int mig_profiles(const Context& context, const MigProfilesOptions& options) {
     }
     return context.failed(
         {ErrorCode::not_found,
-         config::quoted(options.model) + " is no model with a table; expected one of " + known,
+         config::in_quotes(options.model) + " is no model with a table; expected one of " + known,
          "model"});
   }
   Terminal& terminal = context.terminal();

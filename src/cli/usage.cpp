@@ -15,7 +15,7 @@ std::int64_t parts_of(std::int64_t time, std::int64_t all) {
                                    1'000'000);
 }
 
-void print_switches(Terminal& terminal, const Value& report) {
+void print_switch_budgets(Terminal& terminal, const Value& report) {
   Table table({"SWITCHES OF", "A DAY", "BUDGET", "ONE TAKES", "GPU TIME", "PART"});
   for (const Value& row : report.list_at("switches")) {
     const std::int64_t allowed = row.number_at("allowed_of_day", -1);
@@ -109,7 +109,7 @@ int usage(const Context& context, const Listing& options) {
   }
   table.add({{"in all"}, {length_text(all)}, {}});
   table.print(terminal);
-  print_switches(terminal, *report);
+  print_switch_budgets(terminal, *report);
   return 0;
 }
 

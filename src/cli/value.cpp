@@ -74,4 +74,12 @@ std::string json_object(const std::vector<std::pair<std::string, std::string>>& 
 
 std::string json_text(std::string_view text) { return dump(Json(text)); }
 
+std::string json_pair(std::string_view name, std::string_view value) {
+  return json_text(name) + ":" + std::string(value);
+}
+
+std::string json_pair(std::string_view name, std::int64_t value) {
+  return json_pair(name, std::to_string(value));
+}
+
 }  // namespace neap::cli

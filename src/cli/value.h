@@ -50,5 +50,8 @@ struct ValueMember {
     const std::vector<std::pair<std::string, std::string>>& members);
 // "text" in quotes: valid JSON, and valid YAML.
 [[nodiscard]] std::string json_text(std::string_view text);
+// "name":value, of a value that is JSON.
+[[nodiscard]] std::string json_pair(std::string_view name, std::string_view value);
+[[nodiscard]] std::string json_pair(std::string_view name, std::int64_t value);
 
 }  // namespace neap::cli

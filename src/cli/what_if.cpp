@@ -21,16 +21,12 @@ namespace {
 
 constexpr std::uint64_t most_seeds = 1'000;
 
-tl::unexpected<Error> wrong(const std::string& option, const std::string& message) {
-  return fail(ErrorCode::invalid_argument, message, option);
-}
-
 template <class T>
-Result<void> read(const std::string& option, const std::string& text,
-                  config::Parsed<T> (*parse)(std::string_view), T& into) {
+Result<void> read_if_given(const std::string& option, const std::string& text,
+                           config::Parsed<T> (*parse)(std::string_view), T& into) {
   if (text.empty()) return {};
   auto value = parse(text);
-  if (!value) return wrong(option, value.error());
+  if (!value) return wrong_option(option, value.error());
   into = *value;
   return {};
 }
@@ -49,7 +45,8 @@ Result<std::vector<std::uint64_t>> seeds_of(const WhatIfOptions& options) {
     good = second == std::errc() && rest == end && last >= first && last - first < most_seeds &&
            last <= INT64_MAX;
   }
-  if (!good) return wrong("--seeds", "expected FIRST-LAST, such as 1-10, at most 1000 of them");
+  if (!good)
+    return wrong_option("--seeds", "expected FIRST-LAST, such as 1-10, at most 1000 of them");
   std::vector<std::uint64_t> seeds;
   for (std::uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
   return seeds;
@@ -72,7 +69,7 @@ Result<ContractSpec> contract_of(const WhatIfOptions& options) {
                {"--stall-time", options.stall_time, contract.stall},
                {"--restore-time", options.restore_time, contract.restore}};
   for (const auto& [option, text, into] : times) {
-    if (auto done = read(option, text, &config::parse_duration, into); !done) {
+    if (auto done = read_if_given(option, text, &config::parse_duration, into); !done) {
       return tl::unexpected(done.error());
     }
   }
@@ -84,7 +81,8 @@ Result<whatif::ClusterSpec> cluster_of(const WhatIfOptions& options,
                                        const std::vector<std::string>& files) {
   if (!options.cluster.empty()) return whatif::load_cluster(options.cluster);
   if (files.front().empty()) {
-    return wrong("--cluster", "is needed: a pool file, an openb node list, or 64x8xA100-80G");
+    return wrong_option("--cluster",
+                        "is needed: a pool file, an openb node list, or 64x8xA100-80G");
   }
   return whatif::load_cluster(files.front());
 }
@@ -98,8 +96,8 @@ Result<std::vector<std::string>> policy_files(const WhatIfOptions& options) {
   }
   const bool nameless = std::find(files.begin(), files.end(), std::string()) != files.end();
   if (!options.compare.empty() && (nameless || files.size() < 2)) {
-    return wrong("--compare",
-                 "expected pool files with a comma between, such as now.yaml,new.yaml");
+    return wrong_option("--compare",
+                        "expected pool files with a comma between, such as now.yaml,new.yaml");
   }
   if (files.empty()) files.emplace_back();
   return files;
@@ -136,22 +134,26 @@ Result<void> add_workload(const WhatIfOptions& options, whatif::Study& study) {
     replica.max = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(study.cluster.devices() / replica.gpus, 1, 10'000));
   }
-  if (replica.max < replica.min) return wrong("--replicas-max", "is less than --replicas-min");
+  if (replica.max < replica.min)
+    return wrong_option("--replicas-max", "is less than --replicas-min");
   Micros rate{0};  // as a length of time: requests a second are millionths of one
-  if (auto done = read("--replica-rate", options.replica_rate + "s", &config::parse_duration, rate);
+  if (auto done = read_if_given("--replica-rate", options.replica_rate + "s",
+                                &config::parse_duration, rate);
       !done || rate.value <= 0) {
-    return wrong("--replica-rate", "expected requests a second, such as 10 or 0.5");
+    return wrong_option("--replica-rate", "expected requests a second, such as 10 or 0.5");
   }
   replica.rate_micro = rate.value;
-  if (auto done = read("--jitter", options.jitter, &config::parse_part, workload.jitter); !done) {
+  if (auto done = read_if_given("--jitter", options.jitter, &config::parse_part, workload.jitter);
+      !done) {
     return done;
   }
-  if (auto done = read("--sample", options.sample, &config::parse_part, workload.sample); !done) {
+  if (auto done = read_if_given("--sample", options.sample, &config::parse_part, workload.sample);
+      !done) {
     return done;
   }
   if (options.generate.empty()) {
     if (!workload.files.empty()) return {};
-    return wrong("--workload", "is needed: a file of jobs, or --generate philly");
+    return wrong_option("--workload", "is needed: a file of jobs, or --generate philly");
   }
   whatif::Generated generated;
   generated.kind = options.generate;
@@ -164,7 +166,7 @@ Result<void> add_workload(const WhatIfOptions& options, whatif::Study& study) {
   const std::string digits = options.load.substr(0, options.load.find('%'));
   const auto whole = config::parse_whole(digits);
   if (!whole || options.load != digits + "%" || *whole < 1 || *whole > 1'000) {
-    return wrong("--load", "expected 1% to 1000% of the devices");
+    return wrong_option("--load", "expected 1% to 1000% of the devices");
   }
   percent = *whole;
   generated.load = Ppm(percent * 10'000);
@@ -234,7 +236,8 @@ Result<whatif::Study> study_of(const WhatIfOptions& options) {
   if (options.no_learning) study.learning = whatif::RunSpec::Learning::none;
   if (!options.until.empty()) {
     Micros until{0};
-    if (auto done = read("--until", options.until, &config::parse_duration, until); !done) {
+    if (auto done = read_if_given("--until", options.until, &config::parse_duration, until);
+        !done) {
       return tl::unexpected(done.error());
     }
     study.until = until;

@@ -6,8 +6,6 @@ namespace neap::config {
 
 namespace {
 
-constexpr Micros longest = hours(24 * 365);
-
 // What a preset says beside its ratio. Lengths in µs, parts in millionths.
 struct Row {
   Preset preset;
@@ -99,7 +97,7 @@ void read_ratio(Fields& pool, PoolSpec& into) {
 }
 
 void read_adoption(Fields adoption, AdoptionSpec& into) {
-  adoption.duration("stabilise", into.stabilise, Micros(0), longest);
+  adoption.duration("stabilise", into.stabilise, Micros(0), a_year);
   adoption.whole("least_starts", into.least_starts, {0, 1'000'000});
   adoption.whole("most_faults", into.most_faults, {0, 1'000'000});
   adoption.whole("most_breaches", into.most_breaches, {0, 1'000'000});

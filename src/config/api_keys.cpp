@@ -28,7 +28,7 @@ bool is_hex(std::string_view text) {
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-bool is_word(std::string_view text) {
+bool is_team_word(std::string_view text) {
   return !text.empty() && text.size() <= 63 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
@@ -132,7 +132,7 @@ Result<std::vector<ApiKey>> parse_keys(std::string_view text, const std::string&
     fields >> key.id >> key.digest >> key.team >> key.highest >> key.created.us;
     const bool whole = static_cast<bool>(fields) && !(fields >> rest);
     if (!whole || key.id.size() != id_size || key.digest.size() != 64 || !is_hex(key.digest) ||
-        !key.digest.starts_with(key.id) || !is_word(key.team) || !is_class(key.highest)) {
+        !key.digest.starts_with(key.id) || !is_team_word(key.team) || !is_class(key.highest)) {
       return fail(ErrorCode::invalid_argument,
                   "line " + std::to_string(number) +
                       " is no key; expected its id, its SHA-256, a team, high, normal or low, and "
@@ -165,7 +165,7 @@ Result<std::vector<ApiKey>> load_keys(const std::string& path) {
 
 Result<CreatedKey> create_key(const std::string& path, const std::string& team,
                               const std::string& highest, Time now) {
-  if (!is_word(team)) {
+  if (!is_team_word(team)) {
     return fail(ErrorCode::invalid_argument,
                 "expected a team: 1 to 63 letters, digits, '-', '_' and '.'", "team");
   }

@@ -136,7 +136,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (anchor != YAML::NullAnchor) {
       refuse(mark, "an anchor (&name) is not accepted; write the value out where it is used");
     } else if (!tag.empty() && tag != "?" && tag != "!") {
-      refuse(mark, "the type tag " + quoted(tag) + " is not accepted; write the plain value");
+      refuse(mark, "the type tag " + in_quotes(tag) + " is not accepted; write the plain value");
     } else if (++nodes_ > nodes_max) {
       refuse(mark, "more than " + std::to_string(nodes_max) + " values in one file");
     }

@@ -6,13 +6,12 @@
 namespace neap::config {
 
 namespace {
-constexpr std::int64_t devices_max = 1'000'000;
-constexpr Micros a_year = hours(24 * 365);
+constexpr std::int64_t arrivals_max = 1'000'000;
 }  // namespace
 
 void read_fairness(Fields fairness, PoolSpec& pool) {
   FairnessSpec& spec = pool.fairness;
-  fairness.whole("lane", spec.lane, {0, devices_max});
+  fairness.whole("lane", spec.lane, {0, arrivals_max});
   fairness.duration("lane_within", spec.lane_within, seconds(1), hours(24));
   fairness.duration("longest_bound", spec.longest_bound, minutes(1), a_year);
   fairness.word("deadline_tier", spec.deadline_tier);
@@ -39,9 +38,9 @@ void read_fairness(Fields fairness, PoolSpec& pool) {
 }
 
 void read_envelope(Fields envelope, Envelope& into) {
-  envelope.whole("burst", into.burst, {1, devices_max},
+  envelope.whole("burst", into.burst, {1, arrivals_max},
                  envelope.present() ? Need::required : Need::optional);
-  envelope.whole("per_hour", into.per_hour, {0, devices_max});
+  envelope.whole("per_hour", into.per_hour, {0, arrivals_max});
   envelope.close();
 }
 

@@ -127,7 +127,7 @@ bool Fields::name(std::string_view key, std::string& into, Need need) {
   const Node* node = scalar(key, need);
   if (node == nullptr) return false;
   if (!is_name(node->text)) {
-    return refuse(key, quoted(node->text) +
+    return refuse(key, in_quotes(node->text) +
                            " is not a name; expected at most 63 of a-z, 0-9, '-' and '.', with a "
                            "letter or digit at each end");
   }
@@ -139,7 +139,7 @@ bool Fields::word(std::string_view key, std::string& into, Need need) {
   const Node* node = scalar(key, need);
   if (node == nullptr) return false;
   if (!is_word(node->text)) {
-    return refuse(key, quoted(node->text) +
+    return refuse(key, in_quotes(node->text) +
                            " is not a word; expected at most 63 letters, digits, '-', '_' and '.', "
                            "with a letter or digit first");
   }
@@ -151,7 +151,7 @@ bool Fields::flag(std::string_view key, bool& into) {
   const Node* node = scalar(key, Need::optional);
   if (node == nullptr) return false;
   if (node->quoted || (node->text != "true" && node->text != "false")) {
-    return refuse(key, quoted(node->text) + " is neither true nor false");
+    return refuse(key, in_quotes(node->text) + " is neither true nor false");
   }
   into = node->text == "true";
   return true;
@@ -208,7 +208,7 @@ bool Fields::part(std::string_view key, Ppm& into) { return parsed(key, into, pa
 
 bool Fields::refuse_choice(std::string_view key, std::string_view found,
                            const std::vector<std::string_view>& names) {
-  std::string message = quoted(found) + " is not known; expected ";
+  std::string message = in_quotes(found) + " is not known; expected ";
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) message += i + 1 == names.size() ? " or " : ", ";
     message += names[i];
@@ -244,7 +244,7 @@ bool Fields::words(std::string_view key, std::vector<std::string>& into, std::si
   if (!texts(key, found, max_items)) return false;
   for (const std::string& word : found) {
     if (!is_word(word)) {
-      return refuse(key, quoted(word) + " is not a word of letters, digits, '-', '_' and '.'");
+      return refuse(key, in_quotes(word) + " is not a word of letters, digits, '-', '_' and '.'");
     }
   }
   into = std::move(found);
@@ -305,7 +305,7 @@ void Fields::close() {
         message += (i == 0 ? " " : ", ") + std::string(known[i]);
       }
     }
-    std::string shown = quoted(member.key);
+    std::string shown = in_quotes(member.key);
     reading_.problems.add(member.line, path_of(shown.substr(1, shown.size() - 2)),
                           std::move(message));
   }

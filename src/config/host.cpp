@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t entries_max = 64;
-constexpr std::int64_t weight_max = 10'000;
+constexpr std::int64_t cgroup_weight_max = 10'000;
 constexpr std::int64_t operations_max = 1'000'000'000;
 
 std::string dumped(const Json& json) {
@@ -65,7 +65,7 @@ Found add_disk(Fields& fields, Json& out) {
   return found;
 }
 
-std::string absolute(const std::string& path, std::string_view workdir) {
+std::string absolute_path(const std::string& path, std::string_view workdir) {
   if (path.starts_with('/') || workdir.empty()) return path;
   return std::string(workdir) + (workdir.ends_with('/') ? "" : "/") + path;
 }
@@ -94,15 +94,16 @@ bool is_cpu_list(std::string_view text) {
 void add_path(Fields& fields, std::string_view workdir, Json& out) {
   std::string path;
   if (!fields.text("path", path, Need::required)) return;
-  path = absolute(path, workdir);
-  if (!path.starts_with('/')) fields.refuse("path", "is a relative path; expected an absolute one");
+  path = absolute_path(path, workdir);
+  if (!path.starts_with('/'))
+    fields.refuse("path", "is a relative path; expected an absolute_path one");
   out["path"] = path;
 }
 
 // What task files and both kinds of work in pool files may say.
 Json read_limits(Fields& fields, std::string_view workdir) {
   Json out = Json::object();
-  add_whole(fields, "cpu_weight", {1, weight_max}, out);
+  add_whole(fields, "cpu_weight", {1, cgroup_weight_max}, out);
   std::int64_t quota = 0;
   if (fields.parsed("cpu_quota", quota, parse_cpu_milli)) {
     if (quota < 10) fields.refuse("cpu_quota", "is less than the kernel can hold; from 10milli on");
@@ -122,7 +123,7 @@ Json read_limits(Fields& fields, std::string_view workdir) {
     fields.refuse("memory_high", "is above memory_max, which would come first");
   }
   add_whole(fields, "processes", {1, 4'194'304}, out);
-  add_whole(fields, "io_weight", {1, weight_max}, out);
+  add_whole(fields, "io_weight", {1, cgroup_weight_max}, out);
   add_rate(fields, "network", "network_bytes", out);
   Json io = Json::array();
   fields.each("io", entries_max, [&](Fields& item) {
@@ -182,7 +183,7 @@ std::string read_task_host(Fields fields, std::string_view workdir) {
   std::vector<std::string> paths;
   if (fields.texts("paths", paths, entries_max)) {
     for (std::string& path : paths) {
-      path = absolute(path, workdir);
+      path = absolute_path(path, workdir);
       if (!path.starts_with('/')) fields.refuse("paths", "holds a relative path");
     }
     out["paths"] = paths;

@@ -31,7 +31,7 @@ std::string known_profiles(const mig::DeviceModel& model) {
 Parsed<const mig::DeviceModel*> parse_model(std::string_view text) {
   const mig::DeviceModel* model = mig::find_model(text);
   if (model != nullptr) return model;
-  return tl::unexpected(quoted(text) + " is no model with a table; expected one of " +
+  return tl::unexpected(in_quotes(text) + " is no model with a table; expected one of " +
                         known_models());
 }
 
@@ -47,18 +47,18 @@ std::string starts_of(const mig::Profile& profile) {
 Parsed<mig::Place> parse_place(const mig::DeviceModel& model, std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos) {
-    return tl::unexpected(quoted(text) + " has no start" + std::string(expected_instance));
+    return tl::unexpected(in_quotes(text) + " has no start" + std::string(expected_instance));
   }
   const std::int32_t index = mig::find_profile(model, text.substr(0, at));
   if (index < 0) {
-    return tl::unexpected(quoted(text.substr(0, at)) + " is no profile of " +
+    return tl::unexpected(in_quotes(text.substr(0, at)) + " is no profile of " +
                           std::string(model.name) + "; expected one of " + known_profiles(model));
   }
   const mig::Profile& profile = model.table[static_cast<std::size_t>(index)];
   const Parsed<std::int64_t> start = parse_whole(text.substr(at + 1));
   if (!start || *start >= mig::slices_max ||
       !mig::may_start(profile, static_cast<std::uint32_t>(*start))) {
-    return tl::unexpected(quoted(text.substr(at + 1)) + " is no start of " +
+    return tl::unexpected(in_quotes(text.substr(at + 1)) + " is no start of " +
                           std::string(profile.name) + "; expected one of " + starts_of(profile));
   }
   return mig::Place{index, static_cast<std::uint32_t>(*start)};
@@ -98,7 +98,7 @@ class LayoutReader {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::string own = count == 1 ? name : name + "-" + std::to_string(i);
       if (!names_.insert(own).second) {
-        item.refuse("name", quoted(own) + " is the name of two devices");
+        item.refuse("name", in_quotes(own) + " is the name of two devices");
         return;
       }
       out_.names.push_back(own);
@@ -118,7 +118,7 @@ class LayoutReader {
       std::vector<mig::Place> places = mig::places_of(device);
       places.push_back(*place);
       if (mig::legality(*device.model, places) != mig::Legality::legal) {
-        item.refuse(key, quoted(word) + " does not fit beside the instances before it");
+        item.refuse(key, in_quotes(word) + " does not fit beside the instances before it");
         continue;
       }
       device.instances.push_back({*place, use});
@@ -158,7 +158,7 @@ Parsed<mig::Need> parse_need(std::string_view text) {
   if (with_unit) compute.remove_suffix(1);
   const Parsed<std::int64_t> slices = parse_whole(compute);
   if (!with_unit || !slices || *slices < 1 || *slices > mig::slices_max) {
-    return tl::unexpected(quoted(text.substr(slash + 1)) +
+    return tl::unexpected(in_quotes(text.substr(slash + 1)) +
                           " is no number of compute slices; expected 1g to 8g");
   }
   need.compute_slices = static_cast<std::int32_t>(*slices);
@@ -169,7 +169,7 @@ Parsed<mig::Want> parse_want(std::string_view text) {
   mig::Want want;
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    return tl::unexpected(quoted(text) + " has no count; expected as 3g.40gb=2");
+    return tl::unexpected(in_quotes(text) + " has no count; expected as 3g.40gb=2");
   }
   const std::string_view what = text.substr(0, equals);
   if (is_known_profile(what)) {
@@ -179,7 +179,7 @@ Parsed<mig::Want> parse_want(std::string_view text) {
     if (!need) return tl::unexpected(need.error());
     want.need = *need;
   } else {
-    return tl::unexpected(quoted(what) +
+    return tl::unexpected(in_quotes(what) +
                           " is no profile of any model; expected one as `neap mig profiles` lists "
                           "them, or memory and compute as 24GiB/2g");
   }
@@ -188,7 +188,7 @@ Parsed<mig::Want> parse_want(std::string_view text) {
   if (star != std::string_view::npos) {
     const Parsed<std::int64_t> weight = parse_whole(number.substr(star + 1));
     if (!weight || *weight < 1 || *weight > mig::weight_max) {
-      return tl::unexpected(quoted(number.substr(star + 1)) + " is no weight; expected 1 to " +
+      return tl::unexpected(in_quotes(number.substr(star + 1)) + " is no weight; expected 1 to " +
                             std::to_string(mig::weight_max));
     }
     want.weight = *weight;
@@ -196,7 +196,7 @@ Parsed<mig::Want> parse_want(std::string_view text) {
   }
   const Parsed<std::int64_t> count = parse_whole(number);
   if (!count || *count < 1 || *count > mig::count_max) {
-    return tl::unexpected(quoted(number) + " is no count; expected 1 to " +
+    return tl::unexpected(in_quotes(number) + " is no count; expected 1 to " +
                           std::to_string(mig::count_max));
   }
   want.count = *count;
@@ -228,7 +228,7 @@ Parsed<MigLayout> parse_mig_devices(std::string_view text) {
     if (!model) return tl::unexpected(model.error());
     const auto most = static_cast<std::int64_t>(mig_devices_max - layout.devices.size());
     if (count < 1 || count > most) {
-      return tl::unexpected(quoted(part) + " makes no number of devices from 1 to " +
+      return tl::unexpected(in_quotes(part) + " makes no number of devices from 1 to " +
                             std::to_string(mig_devices_max) + " in all");
     }
     for (std::int64_t i = 0; i < count; ++i) {

@@ -20,7 +20,7 @@ constexpr std::size_t decimals = 6;
 // In millionths.
 Parsed<std::int64_t> parse_metric(std::string_view text) {
   const auto wrong = [&] {
-    return tl::unexpected(quoted(text) +
+    return tl::unexpected(in_quotes(text) +
                           " is no number; expected one such as 0.9, with up to 6 decimals");
   };
   const bool negative = text.starts_with('-');
@@ -81,7 +81,7 @@ class PipelineReader {
     for (const Member& member : node.members) stage.lines.emplace(member.key, member.line);
     fields.name("name", stage.name, Need::required);
     if (stage.name.find('.') != std::string::npos || stage.name.size() > stage_name_max) {
-      fields.refuse("name", quoted(stage.name) +
+      fields.refuse("name", in_quotes(stage.name) +
                                 " has a dot or more than 31 characters; the stage's task is "
                                 "called PIPELINE.STAGE");
     } else if (!stage.name.empty() && !is_name(out_.name + "." + stage.name) &&
@@ -90,7 +90,7 @@ class PipelineReader {
                                 " has more than 63 characters");
     }
     if (position_of(stage.name)) {
-      fields.refuse("name", "two stages are called " + quoted(stage.name));
+      fields.refuse("name", "two stages are called " + in_quotes(stage.name));
     }
     read_after(fields, stage);
     read_conditions(fields, node, stage);
@@ -113,9 +113,9 @@ class PipelineReader {
     for (const std::string& name : names) {
       const auto before = position_of(name);
       if (!before) {
-        fields.refuse("after", quoted(name) + " is no stage that stands before this one");
+        fields.refuse("after", in_quotes(name) + " is no stage that stands before this one");
       } else if (out_.stages[static_cast<std::size_t>(*before)].work.is_service()) {
-        fields.refuse("after", quoted(name) + " is a service, after which nothing comes");
+        fields.refuse("after", in_quotes(name) + " is a service, after which nothing comes");
       } else {
         stage.after.push_back(*before);
       }
@@ -141,7 +141,7 @@ class PipelineReader {
     if (fields.text("stage", of)) {
       const auto named = position_of(of);
       if (!named || !std::binary_search(stage.after.begin(), stage.after.end(), *named)) {
-        fields.refuse("stage", quoted(of) + " is not among the stages of `after`");
+        fields.refuse("stage", in_quotes(of) + " is not among the stages of `after`");
       } else {
         condition.stage = *named;
       }

@@ -18,9 +18,7 @@ namespace {
 
 constexpr std::size_t tiers_max = 64;
 constexpr std::size_t nodes_listed_max = 20'000;
-constexpr std::int64_t devices_max = 200'000;
 constexpr std::int64_t devices_per_node_max = 64;
-constexpr Micros longest = hours(24 * 365);
 constexpr Micros usual_chain_protect = hours(4);  // of each stage; decision 19
 
 Purpose purpose_by_name(std::string_view tier) {
@@ -173,7 +171,7 @@ class PoolReader {
       item.whole("weight", tier.weight, {0, 1'000'000}, Need::required);
       tier.purpose = purpose_by_name(tier.name);
       const bool asked = item.has("wait");
-      item.duration("wait", tier.wait, minutes(1), longest);
+      item.duration("wait", tier.wait, minutes(1), a_year);
       item.choice<Purpose>("kind", tier.purpose,
                            {{"inference", Purpose::inference},
                             {"interactive", Purpose::interactive},
@@ -181,7 +179,7 @@ class PoolReader {
       if (!asked) tier.wait = usual_wait(tier.purpose);
       read_envelope(item.section("envelope"), tier.envelope);
       if (named && !first_line.emplace(tier.name, item.line_of("name")).second) {
-        item.refuse("name", quoted(tier.name) + " is the name of another tier, on line " +
+        item.refuse("name", in_quotes(tier.name) + " is the name of another tier, on line " +
                                 std::to_string(first_line[tier.name]));
       }
       item.close();
@@ -246,7 +244,7 @@ class PoolReader {
 
   void read_placement(Fields placement) {
     ReserveSpec& spec = out_.spec.reserve;
-    placement.duration("reserve_after", spec.after, Micros(0), longest);
+    placement.duration("reserve_after", spec.after, Micros(0), a_year);
     placement.whole("reservations", spec.most, {0, 1000});
     placement.close();
   }
@@ -263,7 +261,7 @@ class PoolReader {
 
   void read_resize(Fields resize) {
     resize.flag("enabled", out_.spec.resize.enabled);
-    resize.duration("dwell", out_.spec.resize.dwell, Micros(0), longest);
+    resize.duration("dwell", out_.spec.resize.dwell, Micros(0), a_year);
     resize.close();
   }
 
@@ -324,7 +322,7 @@ class PoolReader {
     }
     NodeSpec& known = out_.nodes[entry->second];
     const auto differs = [&](const char* field) {
-      item.refuse(field, "differs from the one given before for node " + quoted(known.name));
+      item.refuse(field, "differs from the one given before for node " + in_quotes(known.name));
     };
     if (!host.fault_domain.empty() && host.fault_domain != known.fault_domain) {
       differs("fault_domain");
@@ -377,7 +375,7 @@ class PoolReader {
     const auto port = colon == std::string_view::npos ? Parsed<std::int64_t>(-1)
                                                       : parse_whole(listen.substr(colon + 1));
     if (colon == 0 || !port || *port < 0 || *port > 65'535) {
-      tcp.refuse("listen", quoted(listen) +
+      tcp.refuse("listen", in_quotes(listen) +
                                " is no address and port; expected one such as "
                                "127.0.0.1:7433");
     }
@@ -398,7 +396,7 @@ class PoolReader {
           settings.address = settings.address.substr(1, settings.address.size() - 2);
         }
       } else if (port && *port == 0) {
-        gateway.refuse("listen", quoted(listen) + " has port 0; expected 1 to 65535");
+        gateway.refuse("listen", in_quotes(listen) + " has port 0; expected 1 to 65535");
       }
     }
     const auto path = [&](const char* key, std::string& into) {
@@ -419,7 +417,7 @@ class PoolReader {
   }
 
   void read_journal(Fields journal) {
-    journal.duration("retention", out_.journal_retention, hours(24), longest * 10);
+    journal.duration("retention", out_.journal_retention, hours(24), a_year * 10);
     journal.close();
   }
 

@@ -91,7 +91,7 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
   return best;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t shown = 40;
   std::string out = "\"";
   for (const char c : text.substr(0, shown)) {

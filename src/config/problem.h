@@ -55,6 +55,6 @@ class Problems {
                                        const std::vector<std::string_view>& candidates);
 
 // `text` for an error message: printable, in quotes, cut at 40 characters.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 }  // namespace neap::config

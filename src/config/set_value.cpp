@@ -79,7 +79,7 @@ bool set_value(Node& root, std::string_view key, std::string_view value, int lin
   const auto steps = steps_of(key);
   if (!steps) {
     problems.add(line, "",
-                 quoted(key) + " is no key; expected one such as preempt.fixed_cost or " +
+                 in_quotes(key) + " is no key; expected one such as preempt.fixed_cost or " +
                      "priority_tiers[1].weight");
     return false;
   }
@@ -103,7 +103,7 @@ bool set_value(Node& root, std::string_view key, std::string_view value, int lin
       problems.add(line, path,
                    step.item ? "has no item " + std::to_string(*step.item) +
                                    "; items are counted from 0, and --set adds none"
-                             : "is no section, and has no " + quoted(step.name));
+                             : "is no section, and has no " + in_quotes(step.name));
       return false;
     }
     path +=

@@ -102,7 +102,7 @@ class TaskReader {
       spec.name = defaults_->task_name;
     } else if (fields.name("name", spec.name, Need::required) &&
                spec.name.find_first_not_of("0123456789") == std::string::npos) {
-      fields.refuse("name", quoted(spec.name) + " is a number, and so are ids: `neap cancel " +
+      fields.refuse("name", in_quotes(spec.name) + " is a number, and so are ids: `neap cancel " +
                                 spec.name + "` could mean another; add a letter");
     }
     spec.team = defaults_ == nullptr ? "default" : defaults_->team;
@@ -209,11 +209,11 @@ class TaskReader {
 
   static void check_variable(Fields& fields, const std::string& name) {
     if (!is_variable_name(name)) {
-      fields.refuse("env", quoted(name) +
+      fields.refuse("env", in_quotes(name) +
                                " is no name of a variable; expected letters, digits "
                                "and '_'");
     } else if (name.starts_with("NEAP_") || name == "CUDA_VISIBLE_DEVICES") {
-      fields.refuse("env", quoted(name) + " is set by the pool; choose another name");
+      fields.refuse("env", in_quotes(name) + " is set by the pool; choose another name");
     }
   }
 
@@ -266,14 +266,15 @@ class TaskReader {
         if (way == "signals") contract.signals = true;
         if (way == "watch") contract.watch = true;
         if (way != "sdk" && way != "signals" && way != "watch") {
-          fields.refuse("contract", quoted(way) + " is not known; expected sdk, signals or watch");
+          fields.refuse("contract",
+                        in_quotes(way) + " is not known; expected sdk, signals or watch");
         }
       }
     }
     if (fields.text("watch", out_.launch.watch)) {
       const std::string_view fault = fault_of_pattern(out_.launch.watch);
       if (!fault.empty())
-        fields.refuse("watch", quoted(out_.launch.watch) + " " + std::string(fault));
+        fields.refuse("watch", in_quotes(out_.launch.watch) + " " + std::string(fault));
     }
     if (contract.watch && out_.launch.watch.empty()) {
       fields.missing("watch", "a pattern of the checkpoints' files, such as out/checkpoint-*");
@@ -457,17 +458,18 @@ Result<void> fit_tier(const PoolSpec& pool, TaskFile& file) {
     names += (names.empty() ? " " : ", ") + one.name;
     if (one.name != tier) continue;
     if (file.purpose && one.purpose != *file.purpose) {
-      return misfit("tier", quoted(tier) + " is a tier for " + std::string(name_of(one.purpose)) +
-                                " work; expected one for " + std::string(name_of(*file.purpose)));
+      return misfit("tier", in_quotes(tier) + " is a tier for " +
+                                std::string(name_of(one.purpose)) + " work; expected one for " +
+                                std::string(name_of(*file.purpose)));
     }
     if (!file.is_service() && one.purpose == Purpose::inference) {
-      return misfit("tier", quoted(tier) +
+      return misfit("tier", in_quotes(tier) +
                                 " is a tier for inference; a task belongs to an "
                                 "interactive or batch one");
     }
     return {};
   }
-  return misfit("tier", quoted(tier) + " is no tier of this pool; expected one of" + names);
+  return misfit("tier", in_quotes(tier) + " is no tier of this pool; expected one of" + names);
 }
 
 }  // namespace

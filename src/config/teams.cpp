@@ -9,8 +9,6 @@ namespace neap::config {
 
 namespace {
 
-constexpr std::int64_t devices_max = 200'000;
-
 struct Entry {
   TeamSpec team;
   std::size_t index = 0;  // in the file

@@ -13,7 +13,6 @@ namespace neap::config {
 namespace {
 
 constexpr std::int64_t million = 1'000'000;
-__extension__ using Wide = __int128;
 
 // A decimal number in millionths, and what stands behind it.
 struct Quantified {
@@ -35,17 +34,17 @@ tl::unexpected<std::string> wrong(std::string message) {
 
 Parsed<Quantified> split_quantity(std::string_view text, std::string_view expected) {
   const auto unexpected_text = [&] {
-    return wrong(quoted(text) + " is not a value; expected " + std::string(expected));
+    return wrong(in_quotes(text) + " is not a value; expected " + std::string(expected));
   };
   if (!text.empty() && text[0] == '-') {
-    return wrong(quoted(text) + " is negative; expected " + std::string(expected));
+    return wrong(in_quotes(text) + " is negative; expected " + std::string(expected));
   }
   const std::size_t whole = digits_at(text, 0);
   if (whole == 0) return unexpected_text();
   if (whole > 1 && text[0] == '0') {
-    return wrong(quoted(text) + " has a leading zero; write it without");
+    return wrong(in_quotes(text) + " has a leading zero; write it without");
   }
-  if (whole > 12) return wrong(quoted(text) + " is too large");
+  if (whole > 12) return wrong(in_quotes(text) + " is too large");
   std::int64_t value = 0;
   for (std::size_t i = 0; i < whole; ++i) value = value * 10 + (text[i] - '0');
   value *= million;
@@ -53,7 +52,7 @@ Parsed<Quantified> split_quantity(std::string_view text, std::string_view expect
   if (end < text.size() && text[end] == '.') {
     const std::size_t fraction = digits_at(text, end + 1);
     if (fraction == 0) return unexpected_text();
-    if (fraction > 6) return wrong(quoted(text) + " has more than six decimals");
+    if (fraction > 6) return wrong(in_quotes(text) + " has more than six decimals");
     std::int64_t scale = million / 10;
     for (std::size_t i = 0; i < fraction; ++i, scale /= 10) {
       value += (text[end + 1 + i] - '0') * scale;
@@ -84,15 +83,15 @@ Parsed<std::int64_t> with_unit(std::string_view text, std::span<const Unit> unit
   const Parsed<Quantified> found = split_quantity(text, expected);
   if (!found) return wrong(found.error());
   if (found->unit.empty()) {
-    return wrong(quoted(text) + " has no unit; expected " + std::string(expected));
+    return wrong(in_quotes(text) + " has no unit; expected " + std::string(expected));
   }
   for (const Unit& unit : units) {
     if (unit.name != found->unit) continue;
     const auto value = scaled(found->millionths, unit.size);
-    if (!value) return wrong(quoted(text) + " is too large or too fine");
+    if (!value) return wrong(in_quotes(text) + " is too large or too fine");
     return *value;
   }
-  return wrong(quoted(text) + " has the unit " + quoted(found->unit) + "; expected " +
+  return wrong(in_quotes(text) + " has the unit " + in_quotes(found->unit) + "; expected " +
                std::string(expected));
 }
 
@@ -109,7 +108,7 @@ Parsed<std::int64_t> parse_whole(std::string_view text) {
   const Parsed<Quantified> found = split_quantity(text, "a whole number");
   if (!found) return wrong(found.error());
   if (!found->unit.empty() || found->millionths % million != 0) {
-    return wrong(quoted(text) + " is not a whole number");
+    return wrong(in_quotes(text) + " is not a whole number");
   }
   return found->millionths / million;
 }
@@ -139,12 +138,12 @@ Parsed<MilliGpu> parse_share(std::string_view text) {
   if (found->unit == "%") milli = scaled(found->millionths, 10);
   if (found->unit == "milli") milli = scaled(found->millionths, 1);
   if (found->unit.empty() || found->unit == "%" || found->unit == "milli") {
-    if (!milli) return wrong(quoted(text) + " is finer than a thousandth of a device");
+    if (!milli) return wrong(in_quotes(text) + " is finer than a thousandth of a device");
     if (*milli > 0 && *milli <= whole_device.value) return MilliGpu(*milli);
     const std::string_view what = *milli == 0 ? " is nothing" : " is more than one whole device";
-    return wrong(quoted(text) + std::string(what) + "; expected " + std::string(expected));
+    return wrong(in_quotes(text) + std::string(what) + "; expected " + std::string(expected));
   }
-  return wrong(quoted(text) + " has the unit " + quoted(found->unit) + "; expected " +
+  return wrong(in_quotes(text) + " has the unit " + in_quotes(found->unit) + "; expected " +
                std::string(expected));
 }
 
@@ -156,10 +155,10 @@ Parsed<Ppm> parse_part(std::string_view text) {
   if (found->unit.empty()) ppm = scaled(found->millionths, million);
   if (found->unit == "%") ppm = scaled(found->millionths, million / 100);
   if (!ppm) {
-    return wrong(quoted(text) + " is not understood; expected " + std::string(expected));
+    return wrong(in_quotes(text) + " is not understood; expected " + std::string(expected));
   }
   if (*ppm > all_ppm.value) {
-    return wrong(quoted(text) + " is over 100%; expected " + std::string(expected));
+    return wrong(in_quotes(text) + " is over 100%; expected " + std::string(expected));
   }
   return Ppm(*ppm);
 }
@@ -172,7 +171,7 @@ Parsed<std::int64_t> parse_cpu_milli(std::string_view text) {
   if (found->unit.empty()) milli = scaled(found->millionths, 1000);
   if (found->unit == "milli") milli = scaled(found->millionths, 1);
   if (!milli || *milli == 0) {
-    return wrong(quoted(text) + " is not an amount; expected " + std::string(expected));
+    return wrong(in_quotes(text) + " is not an amount; expected " + std::string(expected));
   }
   return *milli;
 }
@@ -201,13 +200,14 @@ std::optional<Micros> clock_at(std::string_view text) {
 Parsed<Micros> parse_time_of_day(std::string_view text) {
   if (text == "24:00") return hours(24);
   const auto clock = text.size() == 5 ? clock_at(text) : std::nullopt;
-  if (!clock) return wrong(quoted(text) + " is not a time of day; expected one such as 22:30, UTC");
+  if (!clock)
+    return wrong(in_quotes(text) + " is not a time of day; expected one such as 22:30, UTC");
   return *clock;
 }
 
 Parsed<Time> parse_moment(std::string_view text) {
   const auto refused = [&] {
-    return wrong(quoted(text) + " is not a moment; expected one such as 2031-05-01T06:00:00Z");
+    return wrong(in_quotes(text) + " is not a moment; expected one such as 2031-05-01T06:00:00Z");
   };
   const std::string_view given = text;
   if (!text.empty() && text.back() == 'Z') text.remove_suffix(1);
@@ -223,7 +223,7 @@ Parsed<Time> parse_moment(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year(*year),
                                          std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
-  if (!date.ok()) return wrong(quoted(given) + " is not a day of the calendar");
+  if (!date.ok()) return wrong(in_quotes(given) + " is not a day of the calendar");
   const auto days = std::chrono::sys_days(date).time_since_epoch().count();
   return Time() + hours(24) * days + *clock + seconds(*second);
 }

@@ -13,6 +13,8 @@
 
 namespace neap::config {
 
+inline constexpr Micros a_year = hours(24 * 365);
+
 // The value, or what is wrong and what was expected.
 template <class T>
 using Parsed = tl::expected<T, std::string>;

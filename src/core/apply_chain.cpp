@@ -21,7 +21,7 @@ PipelineState& pipeline_at(PoolState& state, PipelineId id) {
   return *found;
 }
 
-StageState& stage_at(PipelineState& pipeline, std::int32_t stage) {
+StageState& stage_to_change(PipelineState& pipeline, std::int32_t stage) {
   return pipeline.stages.at(static_cast<std::size_t>(stage));
 }
 
@@ -142,7 +142,7 @@ void cancel_pipeline(PoolState& state, const PipelineCancelRequested& asked) {
 }
 
 void take_metrics(PoolState& state, const MetricsRead& read) {
-  StageState& stage = stage_at(pipeline_at(state, read.pipeline), read.stage);
+  StageState& stage = stage_to_change(pipeline_at(state, read.pipeline), read.stage);
   stage.metrics = read.values;
   stage.fault = read.fault;
   if (stage.metrics.empty() && stage.fault.empty()) stage.fault = "its metrics.json has no number";
@@ -168,7 +168,7 @@ void fail_deployments(PoolState& state, ServiceId service, const std::string& wh
 
 void enter_stage(PoolState& state, const StageEntered& entered) {
   PipelineState& pipeline = pipeline_at(state, entered.pipeline);
-  StageState& stage = stage_at(pipeline, entered.stage);
+  StageState& stage = stage_to_change(pipeline, entered.stage);
   change_stage(state, stage, StagePhase::running);
   if (entered.task.valid()) {
     TaskState& task = state.tasks.at(entered.task);
@@ -190,7 +190,7 @@ void enter_stage(PoolState& state, const StageEntered& entered) {
 
 void end_stage(PoolState& state, const StageEnded& ended) {
   PipelineState& pipeline = pipeline_at(state, ended.pipeline);
-  StageState& stage = stage_at(pipeline, ended.stage);
+  StageState& stage = stage_to_change(pipeline, ended.stage);
   change_stage(state, stage, ended.outcome);
   stage.detail = ended.why;
   if (stage.deploys) {  // of what never came the name is left
@@ -220,7 +220,7 @@ void note_chain_begun(PoolState& state, const TaskState& task) {
 void note_stage_ended(PoolState& state, const TaskState& task) {
   if (!task.pipeline.valid() || find_pipeline(state, task.pipeline) == nullptr) return;
   PipelineState& pipeline = pipeline_at(state, task.pipeline);
-  StageState& stage = stage_at(pipeline, task.stage);
+  StageState& stage = stage_to_change(pipeline, task.stage);
   const bool reads = stage.phase == StagePhase::running && task.phase == Phase::finished &&
                      metrics_are_asked(pipeline, task.stage);
   if (reads) change_stage(state, stage, StagePhase::reading);

@@ -276,8 +276,6 @@ std::optional<TierId> find_tier(const PoolSpec& spec, std::string_view name) {
 }
 
 namespace {
-constexpr std::int64_t one_task = 1000;
-
 void add_arrival(std::vector<Arrivals>& all, std::int32_t devices) {
   const auto at = std::lower_bound(all.begin(), all.end(), devices,
                                    [](const Arrivals& a, std::int32_t n) { return a.devices < n; });

@@ -11,7 +11,9 @@ namespace neap {
 
 namespace {
 // At who could have more devices.
-Micros look_again(const ResizeSpec& spec) { return std::clamp(spec.dwell, seconds(1), minutes(5)); }
+Micros look_again_after(const ResizeSpec& spec) {
+  return std::clamp(spec.dwell, seconds(1), minutes(5));
+}
 }  // namespace
 
 // With all devices, or with as many as are to be had; within the limits of its team.
@@ -74,7 +76,7 @@ void Decider::grow() {
     const TaskState& task = state_.tasks.at(id);
     if (task.slots.size() >= static_cast<std::size_t>(task.spec.request.count)) continue;
     const Time due = task.started_at + state_.spec.resize.dwell;
-    next = std::min(next, due > now_ ? due : now_ + look_again(state_.spec.resize));
+    next = std::min(next, due > now_ ? due : now_ + look_again_after(state_.spec.resize));
     if (due > now_ || task.phase != Phase::running || others_wait_for(state_, task)) continue;
     if (auto growth = find_growth(state_, task, now_)) {
       resize(id, std::move(growth->slots), growth->offer, TaskId::none());

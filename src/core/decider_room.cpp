@@ -25,8 +25,6 @@ constexpr std::int32_t most_made = 8;  // times that room is kept for one task b
 constexpr std::uint32_t nodes_per_look = 64;
 constexpr std::size_t waiters_lent_to = 32;  // of one shape, behind the first
 
-__extension__ using Wide = __int128;
-
 std::int64_t times_saturated(std::int64_t milli, Micros span) {
   const Wide product = static_cast<Wide>(milli) * span.value;
   return static_cast<std::int64_t>(std::min<Wide>(product, std::int64_t{1} << 62));

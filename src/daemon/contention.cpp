@@ -15,7 +15,7 @@
 namespace neap::daemon {
 namespace {
 
-constexpr auto step = std::chrono::seconds(5);
+constexpr auto look_every = std::chrono::seconds(5);
 constexpr Micros steps_kept = minutes(5);
 constexpr Micros steps_window = seconds(30);    // batches of steps come every 10 s
 constexpr Micros requests_window = minutes(1);  // of latencies, contention_work.cpp
@@ -56,7 +56,7 @@ void ContentionWatch::start() {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, stop, step, [&] { return stop.stop_requested(); })) {
+    while (!wake.wait_for(lock, stop, look_every, [&] { return stop.stop_requested(); })) {
       look();
       if (off && recovered_) return;
     }

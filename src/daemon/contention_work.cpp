@@ -12,7 +12,7 @@
 namespace neap::daemon {
 namespace {
 
-constexpr auto patience = std::chrono::seconds(5);
+constexpr auto view_patience = std::chrono::seconds(5);
 
 std::vector<Workload> work_of(const PoolState& state) {
   std::vector<Workload> out;
@@ -43,7 +43,7 @@ std::vector<Workload> running_work(Loop& loop) {
   auto answer = promise->get_future();
   loop.query(
       [promise](const PoolState& state, const Books&) { promise->set_value(work_of(state)); });
-  if (answer.wait_for(patience) != std::future_status::ready) return {};
+  if (answer.wait_for(view_patience) != std::future_status::ready) return {};
   return answer.get();
 }
 

@@ -10,7 +10,7 @@
 
 namespace neap::daemon {
 
-inline constexpr auto patience = std::chrono::seconds(5);
+inline constexpr auto call_patience = std::chrono::seconds(5);
 
 [[nodiscard]] inline tl::unexpected<Error> too_busy() {
   return fail(ErrorCode::unavailable, "the daemon did not answer within 5 s");
@@ -24,7 +24,7 @@ Result<T> ControlPort::ask(std::function<Result<T>(const PoolState&, const Books
       [promise, question = std::move(question)](const PoolState& state, const Books& books) {
         promise->set_value(question(state, books));
       });
-  if (answer.wait_for(patience) != std::future_status::ready) return too_busy();
+  if (answer.wait_for(call_patience) != std::future_status::ready) return too_busy();
   return answer.get();
 }
 
@@ -34,7 +34,7 @@ inline Result<Loop::Outcome> ControlPort::tell(Event event) {
   loop_.submit(std::move(event), [promise](Result<Loop::Outcome> outcome) {
     promise->set_value(std::move(outcome));
   });
-  if (answer.wait_for(patience) != std::future_status::ready) return too_busy();
+  if (answer.wait_for(call_patience) != std::future_status::ready) return too_busy();
   return answer.get();
 }
 

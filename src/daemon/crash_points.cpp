@@ -14,7 +14,7 @@ namespace neap::daemon {
 
 namespace {
 
-constexpr std::array<std::string_view, crash_point_count> names{
+constexpr std::array<std::string_view, crash_point_count> point_names{
     "turn_begun",  "applied",      "handed_to_journal", "before_actions",
     "action_sent", "acknowledged", "published"};
 
@@ -39,7 +39,7 @@ std::int64_t number_of(const char* variable, std::int64_t otherwise) {
 
 }  // namespace
 
-std::string_view name_of(CrashPoint point) { return names[static_cast<std::size_t>(point)]; }
+std::string_view name_of(CrashPoint point) { return point_names[static_cast<std::size_t>(point)]; }
 
 bool arm_crash_points() {
   const char* at = std::getenv("NEAP_CRASH_AT");
@@ -50,8 +50,8 @@ bool arm_crash_points() {
     nth = std::strtoull(name.c_str() + colon + 1, nullptr, 10);
     name.resize(colon);
   }
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != name) continue;
+  for (std::size_t i = 0; i < point_names.size(); ++i) {
+    if (point_names[i] != name) continue;
     armed_point = static_cast<int>(i);
     passes_left = nth;
     crash_hook = on_point;
@@ -61,7 +61,7 @@ bool arm_crash_points() {
     journal::kill_at(*point, nth);
     return true;
   }
-  std::fprintf(stderr, "neap: NEAP_CRASH_AT names no moment of the loop or the journal: %s\n",
+  std::fprintf(stderr, "neap: NEAP_CRASH_AT point_names no moment of the loop or the journal: %s\n",
                name.c_str());
   return false;
 }

@@ -13,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 
 // A replica that does not answer is not waited for: it is about to end.
-constexpr engine::Patience patience{milliseconds(300), milliseconds(1000), milliseconds(2000),
-                                    milliseconds(2000)};
+constexpr engine::Patience engine_patience{milliseconds(300), milliseconds(1000),
+                                           milliseconds(2000), milliseconds(2000)};
 
 }  // namespace
 
@@ -71,7 +71,7 @@ void EngineRelease::carry_out(const Work& work) {
   using engine::Rung;
   const bool in_time = std::chrono::steady_clock::now() - work.queued < longest_wait;
   if (in_time) {
-    const engine::Engine replica(work.replica.kind, work.replica.port, patience);
+    const engine::Engine replica(work.replica.kind, work.replica.port, engine_patience);
     const auto done = work.stop ? give_memory_back(replica, Rung::offload, Rung::sleep)
                                 : give_memory_back(replica, Rung::shrink, Rung::shrink);
     log_info(fmt::format("allocation {} {}: {}", work.replica.allocation.value,

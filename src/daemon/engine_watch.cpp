@@ -10,8 +10,8 @@
 namespace neap::daemon {
 namespace {
 
-constexpr auto step = std::chrono::seconds(5);
-constexpr auto patience = std::chrono::milliseconds(500);
+constexpr auto ask_every = std::chrono::seconds(5);
+constexpr auto metrics_patience = std::chrono::milliseconds(500);
 constexpr Micros without_counters = seconds(60);  // then asked again: it may be another engine
 constexpr Micros rate_span = seconds(60);
 constexpr Micros gap_span = minutes(5);
@@ -48,7 +48,7 @@ void EngineWatch::start() {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, stop, step, [&] { return stop.stop_requested(); })) look();
+    while (!wake.wait_for(lock, stop, ask_every, [&] { return stop.stop_requested(); })) look();
   });
 }
 
@@ -74,7 +74,8 @@ void EngineWatch::look() {
     }
   }
   for (const Replica& replica : due) {
-    const auto text = fetch_text(replica.port, "/metrics", measure::metrics_text_max, patience);
+    const auto text =
+        fetch_text(replica.port, "/metrics", measure::metrics_text_max, metrics_patience);
     std::optional<EngineCounters> counters;
     if (text) {
       const auto read = measure::read_engine_metrics(*text);

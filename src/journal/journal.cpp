@@ -20,10 +20,8 @@
 #include "journal/store.h"
 
 namespace neap::journal {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
+// What the thread that writes is given.
 struct SnapshotWork {
   std::vector<std::byte> blob;
 };
@@ -34,6 +32,10 @@ struct DropWork {
   Time limit;
 };
 using Work = std::variant<Batch, SnapshotWork, SealWork, DropWork>;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t merged_records = 2'048;
 

@@ -6,13 +6,8 @@ namespace neap::journal {
 namespace {
 
 // One refill of a cursor: bounds memory and the life of the read transaction.
-constexpr std::int64_t rows_at_once = 512;
+constexpr std::int64_t rows_of_a_refill = 512;
 constexpr std::size_t bytes_at_once = 1u << 20;
-
-template <class T>
-tl::unexpected<Error> pass_on(T& result) {
-  return tl::unexpected(std::move(result.error()));
-}
 
 }  // namespace
 
@@ -45,7 +40,7 @@ Result<void> Cursor::refill() {
   if (!head) return pass_on(head);
   if (head->sequence < next_) return {};
   select_.bind(1, static_cast<std::int64_t>(next_));
-  select_.bind(2, rows_at_once);
+  select_.bind(2, rows_of_a_refill);
   while (bytes_.size() < bytes_at_once) {
     auto row = select_.step();
     if (!row) return damaged(*connection_, next_ + rows_.size(), row.error().message);

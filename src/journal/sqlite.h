@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/model/result.h"
 
@@ -19,6 +20,11 @@ using Bytes = std::span<const std::byte>;
 
 inline Bytes bytes_of(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
+}
+
+template <class T>
+[[nodiscard]] tl::unexpected<Error> pass_on(T& result) {
+  return tl::unexpected(std::move(result.error()));
 }
 
 // A prepared statement. Parameters count from 1, columns from 0. Blobs and text are bound

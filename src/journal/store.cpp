@@ -40,11 +40,6 @@ std::string insert_text(std::size_t rows) {
 
 std::int64_t stored(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
-template <class T>
-tl::unexpected<Error> pass_on(T& result) {
-  return tl::unexpected(std::move(result.error()));
-}
-
 }  // namespace
 
 Result<Store> Store::open(const std::string& path) {

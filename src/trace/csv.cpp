@@ -22,7 +22,7 @@ std::string shown(std::string_view text) {
   return out + (text.size() > longest ? "…\"" : "\"");
 }
 
-std::string bounds(Range range) {
+std::string from_first_to_last(Range range) {
   return " from " + std::to_string(range.first) + " to " + std::to_string(range.last);
 }
 
@@ -203,7 +203,7 @@ std::int64_t CsvReader::whole(std::size_t column, Range range) {
   const auto value = digits.find('.') == std::string_view::npos ? fixed_point(digits, 0)
                                                                 : std::optional<std::int64_t>();
   if (value && *value >= range.first && *value <= range.last) return *value;
-  reject(column, "a whole number" + bounds(range));
+  reject(column, "a whole number" + from_first_to_last(range));
   return range.first;
 }
 
@@ -212,7 +212,7 @@ std::int64_t CsvReader::decimal(std::size_t column, int digits, Range range) {
   std::int64_t one = 1;
   for (int i = 0; i < digits; ++i) one *= 10;
   if (value && *value >= range.first * one && *value <= range.last * one) return *value;
-  reject(column, "a number" + bounds(range));
+  reject(column, "a number" + from_first_to_last(range));
   return range.first;
 }
 

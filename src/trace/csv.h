@@ -27,6 +27,8 @@ struct Range {
   std::int64_t last = 0;
 };
 
+inline constexpr std::int64_t longest_s = std::int64_t{100} * 365 * 86'400;  // of any trace
+
 // Columns are asked for by their index in the list that the constructor was given. The first
 // wrong field of a row is kept: `finish` returns it, so that a reader of rows is a plain list.
 class CsvReader {

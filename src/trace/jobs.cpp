@@ -8,7 +8,6 @@ namespace neap::trace {
 namespace {
 
 constexpr std::int64_t most_gpus = 100'000;
-constexpr std::int64_t longest_s = std::int64_t{100} * 365 * 86'400;
 constexpr std::int64_t most_units = std::int64_t{100} * 365 * 1'440;
 
 namespace philly {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t most_cpu_milli = 100'000'000;
 constexpr std::int64_t most_memory_mib = std::int64_t{1} << 32U;
-constexpr std::int64_t most_gpus = 1024;
+constexpr std::int64_t most_node_gpus = 1024;
 constexpr std::int64_t most_seconds = std::int64_t{1} << 40U;
 
 namespace node_column {
@@ -30,7 +30,7 @@ enum : std::size_t { cpu, gpus, each, models, count, weight };
 template <class Row>
 void read_demand(CsvReader& rows, Row& into, std::size_t gpus, std::size_t each,
                  std::size_t models) {
-  into.gpus = static_cast<std::int32_t>(rows.whole(gpus, {0, most_gpus}));
+  into.gpus = static_cast<std::int32_t>(rows.whole(gpus, {0, most_node_gpus}));
   into.each = MilliGpu(0);
   into.models.clear();
   if (into.gpus == 0) return;
@@ -58,7 +58,7 @@ Result<bool> OpenbNodeReader::next(OpenbNode& into) {
   into.name = rows_.text(node_column::name);
   into.cpu_milli = rows_.whole(node_column::cpu, {0, most_cpu_milli});
   into.memory = MiB(rows_.whole(node_column::memory, {0, most_memory_mib}));
-  into.gpus = static_cast<std::int32_t>(rows_.whole(node_column::gpus, {0, most_gpus}));
+  into.gpus = static_cast<std::int32_t>(rows_.whole(node_column::gpus, {0, most_node_gpus}));
   into.model = rows_.text(node_column::model);
   if (into.name.empty()) rows_.reject(node_column::name, "a name");
   if (into.gpus > 0 && into.model.empty()) rows_.reject(node_column::model, "a device model");

@@ -11,7 +11,6 @@ namespace neap::trace {
 
 namespace {
 
-constexpr std::int64_t longest_s = std::int64_t{100} * 365 * 86'400;
 constexpr std::size_t most_windows = 10'000'000;
 constexpr std::int64_t most = 1'000'000'000;
 constexpr std::int64_t most_micro = 1'000'000'000'000'000'000;  // a further client still fits

@@ -17,7 +17,6 @@ enum : std::size_t { timestamp, context, generated };
 namespace arrival {
 enum : std::size_t { at, input, output };
 }
-constexpr Range longest_s{0, std::int64_t{100} * 365 * 86'400};
 
 }  // namespace
 
@@ -46,7 +45,7 @@ Result<bool> ArrivalReader::next(Request& into) {
   const auto known = [this](std::size_t column) {
     return rows_.has(column) && !rows_.text(column).empty() ? rows_.whole(column, tokens) : -1;
   };
-  into.at = Time(rows_.decimal(arrival::at, 6, longest_s));
+  into.at = Time(rows_.decimal(arrival::at, 6, {0, longest_s}));
   into.input_tokens = known(arrival::input);
   into.output_tokens = known(arrival::output);
   into.prefix.clear();

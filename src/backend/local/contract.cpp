@@ -7,7 +7,6 @@
 namespace neap::local {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_steps = 1'000'000'000'000;
 
 Result<ContractMessage> read_hello(const JsonFields& fields) {
@@ -41,13 +40,13 @@ Result<ContractMessage> read_checkpoint(const JsonFields& fields) {
   if (!path->starts_with('/') || path->find('\0') != std::string::npos) {
     return fail(ErrorCode::invalid_argument, "path: expected an absolute path");
   }
-  const auto bytes = fields.integer("bytes", 0, most);
+  const auto bytes = fields.integer("bytes", 0, json_integer_max);
   if (!bytes) return tl::unexpected(bytes.error());
   const auto save = fields.seconds_us("seconds");
   if (!save) return tl::unexpected(save.error());
   CheckpointMessage message{*step, std::move(*path), *bytes, Micros(*save), std::nullopt, {}};
   if (fields.has("captured_us")) {
-    const auto captured = fields.integer("captured_us", 0, most);
+    const auto captured = fields.integer("captured_us", 0, json_integer_max);
     if (!captured) return tl::unexpected(captured.error());
     message.captured = Time(*captured);
   }

@@ -7,8 +7,6 @@
 namespace neap::local {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-
 struct Writer {
   JsonObject out;
 
@@ -34,9 +32,11 @@ struct Writer {
 };
 
 Result<ControlCommand> read_command(const std::string& command, const JsonFields& fields) {
-  const auto time = [&](std::string_view key) { return fields.integer_or(key, 0, most, most); };
+  const auto time = [&](std::string_view key) {
+    return fields.integer_or(key, 0, json_integer_max, json_integer_max);
+  };
   if (command == "ack") {
-    const auto sequence = fields.integer("sequence", 0, most);
+    const auto sequence = fields.integer("sequence", 0, json_integer_max);
     if (!sequence) return tl::unexpected(sequence.error());
     return Acknowledge{static_cast<std::uint64_t>(*sequence)};
   }
@@ -78,7 +78,7 @@ Result<ControlCommand> parse_control_line(std::string_view line) {
   }
   const JsonFields fields(*json, "");
   if (fields.has("resume_after")) {
-    const auto sequence = fields.integer("resume_after", 0, most);
+    const auto sequence = fields.integer("resume_after", 0, json_integer_max);
     if (!sequence) return tl::unexpected(sequence.error());
     return ResumeAfter{static_cast<std::uint64_t>(*sequence)};
   }

@@ -7,22 +7,21 @@
 namespace neap::local {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t most_entries = 64;
 constexpr std::size_t path_limit = 4096;
 
 using Amount = std::optional<std::int64_t>;
 
 // Keeps the first error, so that the caller reads straight.
-class Reader {
+class LimitReader {
  public:
-  Reader(const Json& object, std::string where)
+  LimitReader(const Json& object, std::string where)
       : object_(object), fields_(object, where), where_(std::move(where)) {
     if (object.kind != Json::Kind::object)
       adopt({ErrorCode::invalid_argument, named() + ": expected an object", {}});
   }
 
-  void amount(std::string_view key, Amount& into, std::int64_t high = most) {
+  void amount(std::string_view key, Amount& into, std::int64_t high = json_integer_max) {
     if (!fields_.has(key)) return;
     auto value = fields_.integer(key, 1, high);
     if (!value) return adopt(value.error());
@@ -56,7 +55,7 @@ class Reader {
     if (value->kind == Json::Kind::array && value->items.size() <= most_entries) {
       return value->items;
     }
-    adopt(wrong(std::string(key) + ": expected a list of at most 64"));
+    adopt(wrong(std::string(key) + ": expected a list of at json_integer_max 64"));
     return none;
   }
   const Json* find(std::string_view key) const { return object_.find(key); }
@@ -82,7 +81,7 @@ class Reader {
   std::optional<Error> error_;
 };
 
-IoLimit read_io(Reader& in) {
+IoLimit read_io(LimitReader& in) {
   IoLimit out;
   in.amount("read_bytes", out.read_bytes);
   in.amount("write_bytes", out.write_bytes);
@@ -113,7 +112,7 @@ bool is_interface(std::string_view name) {
 }
 
 Result<StorageClass> read_storage(const Json& object, const std::string& where) {
-  Reader in(object, where);
+  LimitReader in(object, where);
   in.known(
       {"path", "class", "for", "read_bytes", "write_bytes", "read_operations", "write_operations"});
   if (in.error()) return tl::unexpected(*in.error());
@@ -193,7 +192,7 @@ Result<void> add_io(const std::vector<PathLimit>& from, const HostFacts& facts,
 }  // namespace
 
 Result<HostLimits> read_host_limits(const Json& object, const std::string& where) {
-  Reader in(object, where);
+  LimitReader in(object, where);
   if (in.error()) return tl::unexpected(*in.error());
   in.known({"cpu_weight", "cpu_quota_milli", "cpus", "memory_max_mib", "memory_high_mib",
             "processes", "io_weight", "network_bytes", "io", "paths"});
@@ -201,8 +200,8 @@ Result<HostLimits> read_host_limits(const Json& object, const std::string& where
   CgroupLimits& limits = out.limits;
   in.amount("cpu_weight", limits.cpu_weight, 10'000);
   in.amount("cpu_quota_milli", limits.cpu_quota_milli, 1'000'000'000);
-  in.amount("memory_max_mib", limits.memory_max_bytes, most >> 20);
-  in.amount("memory_high_mib", limits.memory_high_bytes, most >> 20);
+  in.amount("memory_max_mib", limits.memory_max_bytes, json_integer_max >> 20);
+  in.amount("memory_high_mib", limits.memory_high_bytes, json_integer_max >> 20);
   if (limits.memory_max_bytes) *limits.memory_max_bytes <<= 20;
   if (limits.memory_high_bytes) *limits.memory_high_bytes <<= 20;
   in.amount("processes", limits.processes_max, 4'194'304);
@@ -216,7 +215,7 @@ Result<HostLimits> read_host_limits(const Json& object, const std::string& where
   }
   std::size_t index = 0;
   for (const Json& item : in.list("io")) {
-    Reader entry(item, where + "io[" + std::to_string(index++) + "].");
+    LimitReader entry(item, where + "io[" + std::to_string(index++) + "].");
     if (entry.error()) return tl::unexpected(*entry.error());
     entry.known({"path", "read_bytes", "write_bytes", "read_operations", "write_operations"});
     PathLimit one;
@@ -239,7 +238,7 @@ Result<HostPolicy> parse_host_policy(std::string_view text) {
   }
   const auto json = parse_json(text);
   if (!json) return tl::unexpected(json.error());
-  Reader in(*json, "host.");
+  LimitReader in(*json, "host.");
   if (in.error()) return tl::unexpected(*in.error());
   in.known({"inference", "training", "storage", "interfaces"});
   HostPolicy out;

@@ -20,7 +20,7 @@ constexpr std::size_t processes_max = 4'096;  // of one task that are looked at
 constexpr std::size_t threads_max = 4'096;    // of one process
 constexpr std::int64_t million = 1'000'000;
 
-std::string get(const std::string& path) { return read_bounded(path, file_limit).value_or(""); }
+std::string text_of(const std::string& path) { return read_bounded(path, file_limit).value_or(""); }
 
 // Words of a line, separated by blanks.
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -56,7 +56,7 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
 }
 
 // "key value" or "key: value" lines.
-std::optional<std::int64_t> value_of(std::string_view text, std::string_view key) {
+std::optional<std::int64_t> number_behind(std::string_view text, std::string_view key) {
   std::optional<std::int64_t> out;
   for_each_line(text, [&](std::string_view line) {
     const auto words = words_of(line);
@@ -101,7 +101,7 @@ std::vector<std::string_view> stat_fields(std::string_view text) {
 void read_threads(const std::string& process, bool delays, ProcessCounters& into) {
   for (const std::string& name : names_in(process + "/task", threads_max)) {
     const auto tid = number(name);
-    const std::string times = get(process + "/task/" + name + "/schedstat");
+    const std::string times = text_of(process + "/task/" + name + "/schedstat");
     const auto words = words_of(times);
     const auto ran = number_at(words, 0);
     const auto waited = number_at(words, 1);
@@ -109,23 +109,23 @@ void read_threads(const std::string& process, bool delays, ProcessCounters& into
     ThreadTimes& thread = into.threads[static_cast<pid_t>(*tid)];
     thread = {*ran, *waited, {}};
     if (!delays) continue;
-    const std::string stat = get(process + "/task/" + name + "/stat");
+    const std::string stat = text_of(process + "/task/" + name + "/stat");
     thread.io_ticks = number_at(stat_fields(stat), 39);
   }
 }
 
 std::optional<ProcessCounters> read_process(const std::string& process, bool delays) {
   ProcessCounters out;
-  const std::string stat = get(process + "/stat");
+  const std::string stat = text_of(process + "/stat");
   const auto faults = number_at(stat_fields(stat), 9);
   if (!faults) return {};
   out.major_faults = *faults;
-  const std::string memory = get(process + "/statm");
+  const std::string memory = text_of(process + "/statm");
   const std::int64_t page = ::sysconf(_SC_PAGESIZE);
   out.memory_bytes = number_at(words_of(memory), 1).value_or(0) * page;
-  const std::string io = get(process + "/io");
-  const auto in = value_of(io, "read_bytes");
-  const auto written = value_of(io, "write_bytes");
+  const std::string io = text_of(process + "/io");
+  const auto in = number_behind(io, "read_bytes");
+  const auto written = number_behind(io, "write_bytes");
   if (in && written) out.io_bytes = *in + *written;
   read_threads(process, delays, out);
   return out;
@@ -133,15 +133,16 @@ std::optional<ProcessCounters> read_process(const std::string& process, bool del
 
 void read_group(const Cgroup& group, TaskCounters& into) {
   if (const std::string cpu = group.directory_of("cpu"); !cpu.empty()) {
-    const std::string stat = get(cpu + "/cpu.stat");
-    into.periods = value_of(stat, "nr_periods");
-    into.throttled = value_of(stat, "nr_throttled");
+    const std::string stat = text_of(cpu + "/cpu.stat");
+    into.periods = number_behind(stat, "nr_periods");
+    into.throttled = number_behind(stat, "nr_throttled");
   }
   if (const std::string memory = group.directory_of("memory"); !memory.empty()) {
-    std::string count = get(memory + "/memory.failcnt");
+    std::string count = text_of(memory + "/memory.failcnt");
     while (!count.empty() && count.back() == '\n') count.pop_back();
     into.limit_hits = number(count);
-    if (!into.limit_hits) into.limit_hits = value_of(get(memory + "/memory.events"), "max");
+    if (!into.limit_hits)
+      into.limit_hits = number_behind(text_of(memory + "/memory.events"), "max");
   }
 }
 
@@ -190,7 +191,7 @@ void read_links(const std::string& text, const std::string& sys, MachineCounters
     LinkCounters& link = into.links[std::string(name[0])];
     link.sent_bytes = number_at(words, 8).value_or(0);
     link.dropped = number_at(words, 11).value_or(0);
-    std::string speed = get(sys + "/class/net/" + std::string(name[0]) + "/speed");
+    std::string speed = text_of(sys + "/class/net/" + std::string(name[0]) + "/speed");
     while (!speed.empty() && speed.back() == '\n') speed.pop_back();
     const auto megabits = number(speed);
     if (megabits && *megabits > 0) link.bytes_per_s = *megabits * 125'000;
@@ -274,22 +275,22 @@ HostReading read_host(Time now, const std::vector<TaskGroup>& groups, const std:
                       const std::string& sys) {
   HostReading out{.at = now};
   MachineCounters& machine = out.machine;
-  read_processors(get(proc + "/stat"), machine);
-  machine.cpu_stall_us = stall_of(get(proc + "/pressure/cpu"));
-  machine.memory_stall_us = stall_of(get(proc + "/pressure/memory"));
-  machine.io_stall_us = stall_of(get(proc + "/pressure/io"));
-  const std::string memory = get(proc + "/meminfo");
-  machine.memory_available =
-      part_ppm(value_of(memory, "MemAvailable"), value_of(memory, "MemTotal").value_or(0));
-  const std::string pages = get(proc + "/vmstat");
-  const auto in = value_of(pages, "pswpin");
-  const auto swapped = value_of(pages, "pswpout");
+  read_processors(text_of(proc + "/stat"), machine);
+  machine.cpu_stall_us = stall_of(text_of(proc + "/pressure/cpu"));
+  machine.memory_stall_us = stall_of(text_of(proc + "/pressure/memory"));
+  machine.io_stall_us = stall_of(text_of(proc + "/pressure/io"));
+  const std::string memory = text_of(proc + "/meminfo");
+  machine.memory_available = part_ppm(number_behind(memory, "MemAvailable"),
+                                      number_behind(memory, "MemTotal").value_or(0));
+  const std::string pages = text_of(proc + "/vmstat");
+  const auto in = number_behind(pages, "pswpin");
+  const auto swapped = number_behind(pages, "pswpout");
   if (in && swapped) machine.swapped_pages = *in + *swapped;
-  machine.segments_again = segments_again(get(proc + "/net/snmp"));
-  read_disks(get(proc + "/diskstats"), sys, machine);
-  read_links(get(proc + "/net/dev"), sys, machine);
+  machine.segments_again = segments_again(text_of(proc + "/net/snmp"));
+  read_disks(text_of(proc + "/diskstats"), sys, machine);
+  read_links(text_of(proc + "/net/dev"), sys, machine);
 
-  const bool delays = get(proc + "/sys/kernel/task_delayacct").starts_with('1');
+  const bool delays = text_of(proc + "/sys/kernel/task_delayacct").starts_with('1');
   for (const TaskGroup& one : groups) {
     TaskCounters& task = out.tasks[one.allocation];
     read_group(one.group, task);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 namespace neap::local {
 
 struct JsonMember;
+
+inline constexpr std::int64_t json_integer_max = std::numeric_limits<std::int64_t>::max();
 
 struct Json {
   enum class Kind : std::uint8_t { null, boolean, integer, real, string, array, object };

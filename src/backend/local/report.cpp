@@ -9,7 +9,6 @@ namespace neap::local {
 namespace {
 
 constexpr std::string_view sequence_prefix = R"({"sequence":)";
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 constexpr std::size_t text_limit = 64 * 1024;
 
@@ -54,7 +53,7 @@ class BodyReader {
   explicit BodyReader(const Json& object) : fields_(object, "") {}
 
   std::int64_t integer(std::string_view key) {
-    return keep(fields_.integer(key, least, most), std::int64_t{0});
+    return keep(fields_.integer(key, least, json_integer_max), std::int64_t{0});
   }
   std::int32_t small(std::string_view key) {
     const auto value = fields_.integer(key, std::numeric_limits<std::int32_t>::min(),
@@ -147,11 +146,11 @@ Result<Report> parse_report_line(std::string_view line) {
     return fail(ErrorCode::invalid_argument, "a report is a JSON object");
   }
   const JsonFields fields(*json, "");
-  const auto sequence = fields.integer("sequence", 1, most);
+  const auto sequence = fields.integer("sequence", 1, json_integer_max);
   if (!sequence) return tl::unexpected(sequence.error());
   const auto epoch = fields.integer("epoch", 0, std::numeric_limits<std::uint32_t>::max());
   if (!epoch) return tl::unexpected(epoch.error());
-  const auto allocation = fields.integer("allocation", 0, most);
+  const auto allocation = fields.integer("allocation", 0, json_integer_max);
   if (!allocation) return tl::unexpected(allocation.error());
   BodyReader in(*json);
   Report report;

@@ -7,7 +7,6 @@
 namespace neap::local {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_uint32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t day_us = 86'400'000'000;
 
@@ -30,7 +29,7 @@ class Reader {
   [[nodiscard]] bool has(std::string_view key) const { return fields_.has(key); }
   std::optional<std::int64_t> optional(std::string_view key, std::int64_t low) {
     if (!fields_.has(key)) return std::nullopt;
-    return integer(key, low, most);
+    return integer(key, low, json_integer_max);
   }
   std::string text(std::string_view key, std::size_t limit) {
     std::string value = keep(fields_.string(key, limit), std::string());
@@ -224,7 +223,8 @@ Result<SupervisedTask> parse_spec(std::string_view text) {
             "groups", "umask", "signals", "watch", "watch_settle_us", "watch_interval_us",
             "log_file_bytes", "log_files", "steps_every_us", "linger_us", "service", "cgroup"});
   SupervisedTask task;
-  task.allocation = AllocationId(static_cast<std::uint64_t>(in.integer("allocation", 0, most)));
+  task.allocation =
+      AllocationId(static_cast<std::uint64_t>(in.integer("allocation", 0, json_integer_max)));
   task.epoch = in.unsigned32("epoch");
   task.argv = in.texts("argv", 4096, 128 * 1024);
   if (task.argv.empty() || task.argv.front().empty()) in.refuse("argv", "expected a program");
@@ -242,7 +242,7 @@ Result<SupervisedTask> parse_spec(std::string_view text) {
   task.watch = in.text("watch", 4096);
   task.watch_settle = in.micros("watch_settle_us");
   task.watch_interval = in.micros("watch_interval_us");
-  task.log.file_bytes = in.integer("log_file_bytes", 1024, most);
+  task.log.file_bytes = in.integer("log_file_bytes", 1024, json_integer_max);
   task.log.files = in.small("log_files", 1, 1000);
   task.steps_every = in.micros("steps_every_us");
   task.linger = in.micros("linger_us");

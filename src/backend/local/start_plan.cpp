@@ -18,7 +18,6 @@
 namespace neap::local {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_groups = 65'536;
 
 struct User {
@@ -66,7 +65,7 @@ void replace_all(std::string& text, std::string_view what, const std::string& by
   }
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string with_commas(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ",") + word;
   return out;
@@ -107,7 +106,7 @@ std::vector<std::string> environment_of(const StartTask& start, const Json& laun
     variables["NEAP_INPUT_" + variable_part(input.stage)] = above + input.directory;
   }
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  variables["CUDA_VISIBLE_DEVICES"] = joined(start.devices);
+  variables["CUDA_VISIBLE_DEVICES"] = with_commas(start.devices);
   variables["NEAP_GPUS"] = std::to_string(start.devices.size());
   if (task.service) variables["NEAP_PORT"] = std::to_string(task.service->port);
   if (const Json* folder = launch.find("model_dir");
@@ -125,8 +124,8 @@ Result<void> read_service(const Json& launch, std::int32_t port, SupervisedTask&
   if (const Json* health = launch.find("health")) {
     const JsonFields in(*health, "health.");
     auto path = in.string("path", 1024);
-    const auto interval = in.integer_or("interval_us", 1, most, service.interval.value);
-    const auto timeout = in.integer_or("timeout_us", 1, most, service.timeout.value);
+    const auto interval = in.integer_or("interval_us", 1, json_integer_max, service.interval.value);
+    const auto timeout = in.integer_or("timeout_us", 1, json_integer_max, service.timeout.value);
     if (!path) return tl::unexpected(path.error());
     if (!interval) return tl::unexpected(interval.error());
     if (!timeout) return tl::unexpected(timeout.error());
@@ -155,8 +154,8 @@ Result<HostLimits> host_of(const Json& launch) {
 Result<SupervisedGroup> group_of(const StartTask& start, const PlanSettings& settings,
                                  const Json& launch, KindOfWork kind) {
   const JsonFields fields(launch, "launch.");
-  const auto cpu = fields.integer_or("cpu_milli", 0, most, 0);
-  const auto memory = fields.integer_or("host_memory_mib", 0, most >> 20, 0);
+  const auto cpu = fields.integer_or("cpu_milli", 0, json_integer_max, 0);
+  const auto memory = fields.integer_or("host_memory_mib", 0, json_integer_max >> 20, 0);
   if (!cpu) return tl::unexpected(cpu.error());
   if (!memory) return tl::unexpected(memory.error());
   const auto host = host_of(launch);

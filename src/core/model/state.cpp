@@ -212,6 +212,21 @@ Micros progress_of(const TaskState& task, Micros time) {
   return Micros(time.value * devices / asked);
 }
 
+Micros restore_of(const TaskState& task) {
+  return task.seen_restore.value > 0 ? task.seen_restore : task.spec.contract.restore;
+}
+
+Time leaves_by(const TaskState& task) {
+  return task.phase == Phase::yielding ? task.yield_by : task.kill_at;
+}
+
+bool holds_one_of(const TaskState& task, const std::vector<Slot>& slots) {
+  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& held) {
+    return std::any_of(slots.begin(), slots.end(),
+                       [&](const Slot& slot) { return slot.device == held.device; });
+  });
+}
+
 std::int64_t held_milli(const TaskState& task) {
   std::int64_t sum = 0;
   for (const Slot& slot : task.slots) sum += slot.share.value;

@@ -253,6 +253,7 @@ struct Plan {
 
 // What came of late, by whole devices on one node (0: everything), in thousandths of a
 // task. Halved with every hour, so that it is about twice what comes in one.
+inline constexpr std::int64_t one_task = 1000;
 struct Arrivals {
   std::int32_t devices = 0;
   std::int64_t tasks = 0;
@@ -385,6 +386,11 @@ struct PoolState {
 // Of time that it has run, the part that counts as work: with fewer devices than it asks for it
 // gets on as much more slowly, and its work is that of all of them.
 [[nodiscard]] Micros progress_of(const TaskState& task, Micros time);
+// What it takes to restore: as seen last, else as its contract says.
+[[nodiscard]] Micros restore_of(const TaskState& task);
+// Of a task that leaves: when it is gone at the latest.
+[[nodiscard]] Time leaves_by(const TaskState& task);
+[[nodiscard]] bool holds_one_of(const TaskState& task, const std::vector<Slot>& slots);
 // milli-GPU held by the current allocation.
 [[nodiscard]] std::int64_t held_milli(const TaskState& task);
 

@@ -24,6 +24,9 @@ struct TideSpec {
   bool operator==(const TideSpec&) const = default;
 };
 
+// Of the epoch.
+[[nodiscard]] constexpr std::int64_t hour_of(Time at) { return at.us / hours(1).value; }
+
 // Highest demand of each hour, in replicas; the newest last. Nothing: it was not known.
 struct DayCurve {
   std::int64_t hour = 0;  // of the epoch, the open one

@@ -51,6 +51,9 @@ struct Time {
   static constexpr Time never() { return Time(std::numeric_limits<std::int64_t>::max()); }
 };
 
+// Products of two amounts pass 64 bits.
+__extension__ using Wide = __int128;
+
 inline constexpr MilliGpu whole_device{1000};
 inline constexpr Ppm all_ppm{1'000'000};
 

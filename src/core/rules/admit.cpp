@@ -20,7 +20,9 @@ bool has_dedicated_devices(const PoolState& state) {
                      [](const DeviceState& d) { return d.role == Role::dedicated; });
 }
 
-std::string seconds_text(Micros time) { return std::to_string(time.value / 1'000'000) + " s"; }
+std::string whole_seconds_text(Micros time) {
+  return std::to_string(time.value / 1'000'000) + " s";
+}
 
 // The first of the three conditions of A4 that fails; empty when all hold.
 Admission failed_condition(const PoolState& state, const TaskState& task) {
@@ -46,8 +48,9 @@ Admission failed_condition(const PoolState& state, const TaskState& task) {
   const Micros standstill = contract.restore + contract.release + preempt.grace;
   if (spec.delay_tolerance < standstill) {
     return {.condition = "delay_tolerance",
-            .detail = "it tolerates " + seconds_text(spec.delay_tolerance) +
-                      " of standstill, one preemption takes up to " + seconds_text(standstill)};
+            .detail = "it tolerates " + whole_seconds_text(spec.delay_tolerance) +
+                      " of standstill, one preemption takes up to " +
+                      whole_seconds_text(standstill)};
   }
   return {};
 }

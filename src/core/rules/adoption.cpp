@@ -10,8 +10,6 @@ namespace neap {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 std::string hours_text(Micros time) {
   return std::to_string(time.value / hours(1).value) + " h " +
          std::to_string(time.value / minutes(1).value % 60) + " min";

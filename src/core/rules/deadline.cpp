@@ -17,10 +17,6 @@ std::optional<TierId> tier_named(const PoolState& state, const std::string& name
   return std::nullopt;
 }
 
-Micros restore_of(const TaskState& task) {
-  return task.seen_restore.value > 0 ? task.seen_restore : task.spec.contract.restore;
-}
-
 std::int64_t milli_of(const TaskState& task) {
   return task.spec.request.share.value * task.spec.request.count;
 }
@@ -76,7 +72,6 @@ bool may_be_promoted(const PoolState& state, const TaskState& task) {
     promoted += other.tier != own_tier(state, other) ? milli_of(other) : 0;
   });
   if (promoted == 0) return true;
-  __extension__ using Wide = __int128;
   return static_cast<Wide>(promoted + milli_of(task)) * all_ppm.value <=
          static_cast<Wide>(all) * state.spec.fairness.promoted_max.value;
 }

@@ -12,10 +12,7 @@ namespace neap {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 constexpr std::size_t most_moves = 8;  // for one cell
-constexpr std::int64_t one_task = 1000;
 
 struct Tenants {
   std::vector<TaskId> tasks;

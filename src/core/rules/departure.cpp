@@ -12,11 +12,7 @@ namespace neap {
 
 namespace {
 
-constexpr int most_asked = 24;  // nodes, in one search for a destination
-
-Micros restore_of(const TaskState& task) {
-  return task.seen_restore.value > 0 ? task.seen_restore : task.spec.contract.restore;
-}
+constexpr int most_destinations = 24;  // nodes, in one search for a destination
 
 bool may_ever_move(const PoolState& state, const TaskState& task) {
   return state.spec.preempt.enabled && task.phase == Phase::running &&
@@ -33,10 +29,6 @@ std::optional<Offer> offer_to_move(const Outlook& outlook) {
                   outlook.on_demand_cost};
   }
   return offer;
-}
-
-Time leaves_by(const TaskState& task) {
-  return task.phase == Phase::yielding ? task.yield_by : task.kill_at;
 }
 
 }  // namespace
@@ -110,7 +102,7 @@ class DestinationSearch {
       for (auto at = by_share.lower_bound(take.share.value); at != by_share.end(); ++at) {
         for (const auto& [memory, device] : at->second) {
           if (memory < take.memory.value) continue;
-          if (asked_ == most_asked) return {};
+          if (asked_ == most_destinations) return {};
           auto slots =
               ask(state_.device(DeviceId(device)).node, static_cast<std::uint8_t>(1U << r));
           if (!slots.empty()) return slots;
@@ -131,7 +123,7 @@ class DestinationSearch {
         const NodeState& node = state_.node(NodeId(*n));
         const bool fresh = f >= static_cast<std::size_t>(node.count);
         if (fresh && where_.fresh == Fresh::spared) continue;
-        if (asked_ == most_asked) return {};
+        if (asked_ == most_destinations) return {};
         auto slots = ask(NodeId(*n), roles);
         if (!slots.empty()) return slots;
       }

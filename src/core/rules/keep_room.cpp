@@ -25,13 +25,6 @@ struct Resident {
   Victim victim;
 };
 
-bool holds_one_of(const TaskState& task, const std::vector<Slot>& slots) {
-  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& held) {
-    return std::any_of(slots.begin(), slots.end(),
-                       [&](const Slot& slot) { return slot.device == held.device; });
-  });
-}
-
 // Whether tasks of a shape have a place elsewhere now, asked once for most nodes.
 class Places {
  public:

@@ -5,14 +5,13 @@
 
 #include "core/model/pool_index.h"
 #include "core/rules/chain.h"
+#include "core/rules/preempt.h"
 
 namespace neap {
 
 namespace {
 
-constexpr Micros least_stay = minutes(1);       // who is started there is to come up, at least
-constexpr std::int64_t protected_restores = 9;  // P >= 9 R keeps 90 % of a segment useful
-
+constexpr Micros least_stay = minutes(1);  // who is started there is to come up, at least
 // Who of the lane's devices holds any that is neither lent to it nor was started there.
 bool is_stranger(const TaskState& task) {
   return task.lane_until == Time(0) && task.lane != LaneUse::borrows;

@@ -12,16 +12,12 @@ namespace neap {
 namespace {
 
 // Nodes looked at in one search: of the tasks that leave, few have what a demand needs.
-constexpr std::size_t most_nodes = 64;
+constexpr std::size_t most_left_nodes = 64;
 
 struct Leaver {
   const TaskState* task;
   NodeId node;
 };
-
-Time leaves_by(const TaskState& task) {
-  return task.phase == Phase::yielding ? task.yield_by : task.kill_at;
-}
 
 std::vector<Leaver> leavers(const PoolState& state, Time needed_by) {
   std::vector<Leaver> out;
@@ -53,13 +49,6 @@ NodeRoom future_room(const PoolState& state, const Shape& demand, std::span<cons
   room.host =
       room.host.minus({node.claimed_cpu - node.held_cpu, node.claimed_memory - node.held_memory});
   return room;
-}
-
-bool holds_one_of(const TaskState& task, const std::vector<Slot>& slots) {
-  return std::any_of(task.slots.begin(), task.slots.end(), [&](const Slot& held) {
-    return std::any_of(slots.begin(), slots.end(),
-                       [&](const Slot& slot) { return slot.device == held.device; });
-  });
 }
 
 // Those whose devices it takes may not leave enough of the host: then it waits for all.
@@ -102,7 +91,7 @@ std::optional<Proposal> on_node(const PoolState& state, const Shape& demand,
 std::optional<Proposal> find_leaving(const PoolState& state, const Shape& demand, Time needed_by) {
   const std::vector<Leaver> all = leavers(state, needed_by);
   std::size_t nodes = 0;
-  for (std::size_t begin = 0; begin < all.size() && nodes < most_nodes; ++nodes) {
+  for (std::size_t begin = 0; begin < all.size() && nodes < most_left_nodes; ++nodes) {
     std::size_t end = begin;
     while (end < all.size() && all[end].node == all[begin].node) ++end;
     auto found = on_node(state, demand, std::span(all).subspan(begin, end - begin));

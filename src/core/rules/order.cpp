@@ -6,9 +6,7 @@
 
 namespace neap {
 
-namespace {
-__extension__ using Wide = __int128;
-}
+namespace {}
 
 HeadOrder::HeadOrder(const PoolState& state) : state_(state), teams_(state.index->teams.get()) {
   if (teams_ == nullptr) return;

@@ -25,6 +25,8 @@ struct ReleaseTimes {
 };
 [[nodiscard]] ReleaseTimes release_times(const PoolState& state, const TaskState& task, Time now);
 
+// P >= 9 R keeps 90 % of a segment useful.
+inline constexpr std::int64_t protected_restores = 9;
 // Inside its protected window P, a declared window, or past its budget of the day. Never on
 // lendable devices (role buffer).
 [[nodiscard]] bool is_protected(const PoolState& state, const TaskState& task, Time now);

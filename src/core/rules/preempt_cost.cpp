@@ -13,11 +13,8 @@ namespace neap {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 constexpr Micros fragmentation_horizon = seconds(600);
 constexpr Micros shortest_interval = seconds(1);  // guards the arithmetic, not a rule
-constexpr std::int64_t protected_restores = 9;    // P >= 9 R keeps 90 % of a segment useful
 
 std::int64_t saturate(Wide cost) {
   return static_cast<std::int64_t>(std::clamp<Wide>(cost, 0, saturated_cost));

@@ -10,7 +10,7 @@ namespace neap {
 namespace {
 
 constexpr std::uint32_t closed = std::numeric_limits<std::uint32_t>::max();
-constexpr CoverValue nothing{std::numeric_limits<std::int64_t>::max(), 0};
+constexpr CoverValue no_cover{std::numeric_limits<std::int64_t>::max(), 0};
 
 }  // namespace
 
@@ -167,7 +167,7 @@ void CoverSolver::price_parts(Cells& cells) {
 }
 
 void CoverSolver::combine(std::size_t need, Cover& out) {
-  best_.assign(need + 1, nothing);
+  best_.assign(need + 1, no_cover);
   best_[0] = {};
   choice_.assign(parts_.size() * (need + 1), 0);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
@@ -175,7 +175,7 @@ void CoverSolver::combine(std::size_t need, Cover& out) {
     for (std::size_t j = need; j > 0; --j) {
       for (std::uint32_t q = 1; q <= parts_[part].devices; ++q) {
         const CoverValue& rest = best_[j > q ? j - q : 0];
-        if (rest == nothing) continue;
+        if (rest == no_cover) continue;
         const CoverValue value = rest.plus(points[q - 1].value);
         if (!(value < best_[j])) continue;
         best_[j] = value;
@@ -199,13 +199,13 @@ void CoverSolver::combine(std::size_t need, Cover& out) {
 }
 
 std::int64_t CoverSolver::combine_lower(std::size_t need) const {
-  std::vector<std::int64_t> best(need + 1, nothing.price);
+  std::vector<std::int64_t> best(need + 1, no_cover.price);
   best[0] = 0;
   for (const Part& part : parts_) {
     for (std::size_t j = need; j > 0; --j) {
       for (std::uint32_t q = 1; q <= part.devices; ++q) {
         const std::int64_t rest = best[j > q ? j - q : 0];
-        if (rest == nothing.price) continue;
+        if (rest == no_cover.price) continue;
         best[j] = std::min(best[j], add_saturated(rest, points_[part.first_point + q - 1].lower));
       }
     }

@@ -4,12 +4,11 @@
 #include <limits>
 
 #include "core/model/check.h"
+#include "core/model/units.h"
 
 namespace neap {
 
 namespace {
-
-__extension__ using Wide = __int128;
 
 constexpr std::int64_t unreachable = std::numeric_limits<std::int64_t>::max();
 

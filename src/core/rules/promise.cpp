@@ -13,8 +13,6 @@ namespace neap {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 constexpr std::int64_t nothing_certain = 0;
 constexpr std::int64_t hour_us = hours(1).value;
 constexpr Micros usual_restore = seconds(180);

@@ -16,12 +16,10 @@ namespace neap {
 
 namespace {
 
-__extension__ using Wide = __int128;
+constexpr std::size_t most_givers = 256;       // tasks, in one search
+constexpr std::size_t most_givers_nodes = 64;  // likewise
 
-constexpr std::size_t most_asked = 256;  // tasks, in one search
-constexpr std::size_t most_nodes = 64;   // likewise
-
-std::int32_t devices_of(const TaskState& task) {
+std::int32_t devices_held(const TaskState& task) {
   return static_cast<std::int32_t>(task.slots.size());
 }
 
@@ -86,9 +84,9 @@ class ShrinkSearch {
       : state_(state), demand_(demand), rights_(state, demand) {
     const std::int32_t weight = state.tier(demand.tier).weight;
     for (const TaskId id : state.index->ranged) {
-      if (givers_.size() == most_asked) break;
+      if (givers_.size() == most_givers) break;
       const TaskState& task = state.tasks.at(id);
-      if (devices_of(task) <= task.spec.request.least) continue;
+      if (devices_held(task) <= task.spec.request.least) continue;
       if (state.tier(task.tier).weight > weight) continue;
       // A pipeline that has begun gives nothing to who has not more weight than it (D9).
       if (chain_protects(state, task) && weight_in_chain(state, task) >= weight) continue;
@@ -111,7 +109,7 @@ class ShrinkSearch {
     std::optional<Shrinks> best;
     std::size_t asked = 0;
     for (const auto& [node, givers] : by_node) {
-      if (++asked > most_nodes) break;
+      if (++asked > most_givers_nodes) break;
       auto found = on_node(node, givers);
       if (found && (!best || is_better(*found, *best))) best = std::move(found);
     }
@@ -135,7 +133,7 @@ class ShrinkSearch {
     for (const Giver* giver : givers) {
       const auto counts = counts_of(*giver->task);
       const auto gives_here = [&](std::int32_t count) {
-        return devices_of(*giver->task) - count <= devices_on(state_, giver->task->slots, node);
+        return devices_held(*giver->task) - count <= devices_on(state_, giver->task->slots, node);
       };
       const auto last = std::find_if(counts.rbegin(), counts.rend(), gives_here);
       if (last != counts.rend()) all.push_back({giver, *last});
@@ -160,7 +158,7 @@ class ShrinkSearch {
   // Fewer than it has.
   static std::vector<std::int32_t> counts_of(const TaskState& task) {
     std::vector<std::int32_t> counts = fewer_devices(task.spec.request);
-    std::erase_if(counts, [&](std::int32_t n) { return n >= devices_of(task); });
+    std::erase_if(counts, [&](std::int32_t n) { return n >= devices_held(task); });
     return counts;
   }
 
@@ -170,7 +168,7 @@ class ShrinkSearch {
     TeamRights::Taken taken;
     for (const Part& part : parts) {
       const TaskState& task = *part.giver->task;
-      const std::int32_t gives = devices_of(task) - part.count;
+      const std::int32_t gives = devices_held(task) - part.count;
       if (gives > devices_on(state_, task.slots, node)) return std::nullopt;
       if (!rights_.take(task, std::int64_t{gives} * whole_device.value, taken)) return std::nullopt;
       Shrink shrink{task.id, {}, part.giver->offer};
@@ -217,14 +215,14 @@ namespace {
 // Its work goes on so many times as fast.
 bool is_worth_growing(const TaskState& task, const ReleaseTimes& times, std::int32_t devices) {
   if (!times.remaining) return true;
-  const Wide saved = static_cast<Wide>(times.remaining->value) * (devices - devices_of(task));
+  const Wide saved = static_cast<Wide>(times.remaining->value) * (devices - devices_held(task));
   return 2 * saved > Wide{3} * (times.stall + times.restore).value * devices;
 }
 
 std::vector<Slot> room_to_grow(const PoolState& state, const TaskState& task, const Shape& shape) {
   const NodeId node = state.device(task.slots.front().device).node;
   const std::int32_t here = devices_on(state, task.slots, node);
-  if (here == devices_of(task)) {
+  if (here == devices_held(task)) {
     NodeRoom room = room_of(state, node, shape);
     take_away(state, task, shape, room);
     auto slots =
@@ -246,8 +244,8 @@ std::optional<Growth> find_growth(const PoolState& state, const TaskState& task,
   std::vector<std::int32_t> counts = fewer_devices(task.spec.request);
   counts.insert(counts.begin(), task.spec.request.count);
   for (const std::int32_t n : counts) {
-    if (n <= devices_of(task) || !is_worth_growing(task, times, n)) break;
-    const std::int64_t more = std::int64_t{n - devices_of(task)} * whole_device.value;
+    if (n <= devices_held(task) || !is_worth_growing(task, times, n)) break;
+    const std::int64_t more = std::int64_t{n - devices_held(task)} * whole_device.value;
     if (limit_in_the_way(state, all.team, more)) continue;
     auto slots = room_to_grow(state, task, with_devices(all, n));
     if (!slots.empty()) return Growth{std::move(slots), *offer};

@@ -21,22 +21,25 @@ namespace {
 // Which replica goes first: one that still waits, one that does not serve yet, then one on devices
 // that training could use; of those, of the node with the fewest, so that it becomes free as a
 // whole; the newest of equals.
-struct Leaver {
+struct LeavingReplica {
   int progress = 0;
   int worst_role = 0;
   std::int32_t beside = 0;
   NodeId node;
   TaskId task;
-  [[nodiscard]] bool goes_before(const Leaver& other) const {
-    const auto key = [](const Leaver& l) {
+  [[nodiscard]] bool goes_before(const LeavingReplica& other) const {
+    const auto key = [](const LeavingReplica& l) {
       return std::tuple(l.progress, l.worst_role, l.beside, l.node);
     };
     return key(*this) != key(other) ? key(*this) < key(other) : task > other.task;
   }
 };
 
-Leaver leaver_of(const PoolState& state, const TaskState& task) {
-  Leaver leaver{task.phase == Phase::waiting ? 0 : task.ready ? 2 : 1, 3, 0, NodeId(0), task.id};
+LeavingReplica leaver_of(const PoolState& state, const TaskState& task) {
+  LeavingReplica leaver{task.phase == Phase::waiting ? 0
+                        : task.ready                 ? 2
+                                                     : 1,
+                        3, 0, NodeId(0), task.id};
   for (const Slot& slot : task.slots) {
     leaver.worst_role =
         std::min(leaver.worst_role, static_cast<int>(state.device(slot.device).role));
@@ -51,7 +54,7 @@ Leaver leaver_of(const PoolState& state, const TaskState& task) {
 std::vector<TaskId> first_to_leave(const PoolState& state,
                                    const std::vector<const TaskState*>& staying,
                                    std::size_t count) {
-  std::vector<Leaver> leavers;
+  std::vector<LeavingReplica> leavers;
   std::map<NodeId, std::int32_t> on_node;
   for (const TaskState* task : staying) {
     leavers.push_back(leaver_of(state, *task));
@@ -59,10 +62,10 @@ std::vector<TaskId> first_to_leave(const PoolState& state,
   }
   std::vector<TaskId> out;
   while (out.size() < count && !leavers.empty()) {
-    for (Leaver& leaver : leavers) leaver.beside = on_node[leaver.node];
-    const auto first =
-        std::min_element(leavers.begin(), leavers.end(),
-                         [](const Leaver& a, const Leaver& b) { return a.goes_before(b); });
+    for (LeavingReplica& leaver : leavers) leaver.beside = on_node[leaver.node];
+    const auto first = std::min_element(
+        leavers.begin(), leavers.end(),
+        [](const LeavingReplica& a, const LeavingReplica& b) { return a.goes_before(b); });
     --on_node[first->node];
     out.push_back(first->task);
     leavers.erase(first);

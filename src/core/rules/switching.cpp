@@ -11,7 +11,7 @@ namespace neap {
 
 namespace {
 
-constexpr Micros day = hours(24);
+constexpr Micros one_day = hours(24);
 // Answers that are still late after so long come from too much load, not from a cold start.
 constexpr Micros longest_warm_up = minutes(2);
 // In milli-GPU·ms: eight device-hours say something, a thousand are enough.
@@ -19,8 +19,6 @@ constexpr std::int64_t device_hour = std::int64_t{1000} * 3'600'000;
 constexpr std::int64_t lent_needed = 8 * device_hour;
 constexpr std::int64_t lent_kept = 1000 * device_hour;
 constexpr Ppm least_useful{100'000};
-
-std::int64_t hour_of(Time at) { return at.us / hours(1).value; }
 
 void push(Observed& observed, std::int64_t value) {
   ++observed.count;
@@ -107,9 +105,9 @@ Ppm useful_lent(const PoolState& state) {
 }
 
 Micros break_even(const PoolState& state, const ServiceState& service) {
-  const Micros cost = std::min(price_of(state, service).all(), day);
+  const Micros cost = std::min(price_of(state, service).all(), one_day);
   const std::int64_t useful = useful_lent(state).value;
-  return std::min(Micros((cost.value * all_ppm.value + useful - 1) / useful), day);
+  return std::min(Micros((cost.value * all_ppm.value + useful - 1) / useful), one_day);
 }
 
 Micros dwell_of(const PoolState& state, const ServiceState& service) {
@@ -124,7 +122,7 @@ std::optional<std::int64_t> switches_allowed(const PoolState& state, const Servi
   const std::int64_t milli = request.count * request.share.value;
   const std::int64_t fit = std::int64_t{state.index->usable_shared} * whole_device.value / milli;
   const std::int64_t replicas = std::min<std::int64_t>(service.spec.max_replicas, fit);
-  const std::int64_t paid = replicas * (day.value / all_ppm.value) * budget.value;
+  const std::int64_t paid = replicas * (one_day.value / all_ppm.value) * budget.value;
   return paid / std::max<std::int64_t>(1, price_of(state, service).all().value);
 }
 

@@ -11,7 +11,7 @@ namespace neap {
 
 namespace {
 
-std::string devices_text(std::int64_t count) {
+std::string whole_devices_text(std::int64_t count) {
   return std::to_string(count) + (count == 1 ? " device" : " devices");
 }
 
@@ -49,7 +49,8 @@ class TeamCheck {
     if (team.weight < 1) add(i, "weight", "expected 1 or more");
     if (team.limit && *team.limit < team.guarantee) {
       add(i, "guarantee",
-          devices_text(team.guarantee) + ", more than its limit of " + devices_text(*team.limit));
+          whole_devices_text(team.guarantee) + ", more than its limit of " +
+              whole_devices_text(*team.limit));
     }
   }
 
@@ -75,7 +76,7 @@ class TeamCheck {
       if (team.parent.empty()) {
         if (spec_.total_gpus == 0 || sum <= devices) continue;
         add(i, "guarantee",
-            "makes " + devices_text(sum) +
+            "makes " + whole_devices_text(sum) +
                 " guaranteed in all; total_gpus less inference_guard_min leaves " +
                 std::to_string(devices));
         continue;
@@ -83,7 +84,7 @@ class TeamCheck {
       const TeamSpec& parent = spec_.teams[known_.at(team.parent)];
       if (sum <= parent.guarantee) continue;
       add(i, "guarantee",
-          "makes " + devices_text(sum) + " guaranteed below \"" + parent.name +
+          "makes " + whole_devices_text(sum) + " guaranteed below \"" + parent.name +
               "\", which is guaranteed " + std::to_string(parent.guarantee));
     }
   }

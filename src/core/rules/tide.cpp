@@ -15,8 +15,6 @@ constexpr std::int64_t weeks_planned_from = 4;
 constexpr std::size_t days_of_a_kind = 3;
 constexpr std::size_t days_for_the_usual = 5;
 
-std::int64_t hour_of(Time at) { return at.us / hours(1).value; }
-
 // Hours that have passed unseen are not known.
 void open_hour(DayCurve& curve, std::int64_t hour, std::size_t kept) {
   const bool is_new = curve.closed.empty() && !curve.open;

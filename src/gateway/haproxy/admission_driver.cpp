@@ -8,7 +8,6 @@ namespace {
 constexpr Micros slice = seconds(2);
 constexpr std::size_t slices = 16;
 constexpr Micros rate_span = seconds(10);
-constexpr Micros latency_span = seconds(30);
 constexpr Micros evidence_span = seconds(5);  // of a replica that answers rarely
 constexpr std::uint64_t answers_for_rate = 3;
 constexpr std::uint64_t evidence_enough = 5;

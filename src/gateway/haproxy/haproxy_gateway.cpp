@@ -26,7 +26,8 @@ constexpr auto first_retry = std::chrono::milliseconds(200);
 constexpr auto longest_retry = std::chrono::milliseconds(5000);
 constexpr auto first_reapply = std::chrono::seconds(2);
 constexpr auto longest_reapply = std::chrono::seconds(16);
-constexpr auto calm = std::chrono::seconds(30);  // alive for this long: the next death is the first
+constexpr auto long_life =
+    std::chrono::seconds(30);  // alive for this long: the next death is the first
 constexpr auto drive_step = std::chrono::seconds(1);
 constexpr Micros stray_patience = seconds(30);
 constexpr auto read_step = std::chrono::milliseconds(50);  // the pipe holds far more than comes
@@ -211,7 +212,7 @@ class HaproxyGateway::Worker {
       pollfd entry{.fd = process_.pid_fd(), .events = POLLIN, .revents = 0};
       if (::poll(&entry, 1, 0) == 0) return report({});
       report("the proxy ended: " + process_.ended());
-      if (steady_clock::now() - started_at_ > calm) retry_after_ = first_retry;
+      if (steady_clock::now() - started_at_ > long_life) retry_after_ = first_retry;
       retry_at_ = steady_clock::now();
       tried_ = true;
     }

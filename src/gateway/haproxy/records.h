@@ -13,6 +13,8 @@
 
 namespace neap::gateway {
 
+inline constexpr Micros latency_span = seconds(30);  // latest requests that say how long they take
+
 struct RequestRecord {
   Time ended;  // as the proxy wrote the line
   std::string service;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr Micros latency_slice = seconds(5);
 constexpr std::size_t latency_slices = 7;  // the running one too
-constexpr Micros latency_span = seconds(30);
 constexpr Micros burn_step = seconds(10);
 
 }  // namespace

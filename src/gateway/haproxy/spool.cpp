@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t piece = std::size_t{1} << 20;
 constexpr std::string_view ending = ".log";
 
-tl::unexpected<Error> system_error(const char* doing, const std::string& path) {
+tl::unexpected<Error> spool_error(const char* doing, const std::string& path) {
   return fail(ErrorCode::unavailable, std::string(doing) + ": " + std::strerror(errno), path);
 }
 
@@ -50,7 +50,7 @@ Result<RecordSpool> RecordSpool::open(std::string folder, SpoolLimits limits) {
   }
   RecordSpool spool(std::move(folder), limits);
   if (mkdir(spool.folder_.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("cannot make the folder of requests", spool.folder_);
+    return spool_error("cannot make the folder of requests", spool.folder_);
   }
   if (Result<void> found = spool.find_files(); !found) return tl::unexpected(found.error());
   return spool;
@@ -77,7 +77,7 @@ Result<void> RecordSpool::find_files() {
   next_number_ = files_.front().first_number;
   const std::string path = path_of(files_.back().first_number);
   current_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!current_.valid()) return system_error("cannot open", path);
+  if (!current_.valid()) return spool_error("cannot open", path);
   return {};
 }
 
@@ -90,7 +90,7 @@ Result<void> RecordSpool::begin_file() {
   if (!fd.valid() ||
       pwrite(fd.get(), rest.data(), rest.size(), 0) != static_cast<ssize_t>(rest.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0) {
-    return system_error("cannot begin a file of requests", path);
+    return spool_error("cannot begin a file of requests", path);
   }
   current_ = std::move(fd);
   files_.push_back({next_number_, rest.size()});
@@ -121,7 +121,7 @@ Result<void> RecordSpool::take(int pipe_fd) {
     if (moved < 0 && errno == EINVAL) moved = copy(pipe_fd, current_.get(), offset);
     if (moved < 0 && errno == EINTR) continue;
     if (moved == 0 || (moved < 0 && errno == EAGAIN)) return {};
-    if (moved < 0) return system_error("cannot write", path_of(file.first_number));
+    if (moved < 0) return spool_error("cannot write", path_of(file.first_number));
     file.bytes += static_cast<std::uint64_t>(moved);
   }
 }
@@ -173,7 +173,7 @@ Result<void> write_handed_on(const std::string& path, const HandedOn& handed) {
   if (!fd.valid() ||
       ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0) {
-    return system_error("cannot write", path);
+    return spool_error("cannot write", path);
   }
   return {};
 }

@@ -5,19 +5,14 @@
 #include <optional>
 #include <span>
 
+#include "simulate/assess/ppm.h"
+
 namespace neap::assess {
 
 namespace {
 
 constexpr std::int64_t milli = 1'000;
-constexpr std::int64_t million = 1'000'000;
-constexpr std::int64_t flat_from_ppm = 800'000;         // mean over peak of a flat demand
 constexpr std::int64_t coincident_below_ppm = 100'000;  // complementary, of curves that coincide
-__extension__ using Wide = __int128;
-
-std::int64_t ppm_of(Wide part, Wide all) {
-  return all <= 0 ? 0 : static_cast<std::int64_t>(part * million / all);
-}
 
 std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
@@ -184,11 +179,6 @@ void fill_curves(std::span<const std::int64_t> training, std::span<const std::in
     peak_both = std::max(peak_both, out.training[h] + out.inference[h]);
   }
   out.complementary_ppm = ppm_of(peak_a + peak_b - peak_both, std::min(peak_a, peak_b));
-}
-
-std::string percent(std::int64_t ppm) {
-  const std::int64_t tenths = (ppm + 500) / 1'000;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
 std::string why_not(const AssessSpec& spec, const Assessment& a) {

@@ -3,22 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "simulate/assess/ppm.h"
+
 namespace neap::assess {
 
 namespace {
-
-constexpr std::int64_t million = 1'000'000;
-constexpr std::int64_t flat_from_ppm = 800'000;  // mean over peak of a flat demand
-__extension__ using Wide = __int128;
-
-std::int64_t ppm_of(Wide part, Wide all) {
-  return all <= 0 ? 0 : static_cast<std::int64_t>(part * million / all);
-}
-
-std::string percent(std::int64_t ppm) {
-  const std::int64_t tenths = (ppm + 500) / 1'000;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
-}
 
 // Device slots in stretches of `least` slots and more: the k-th device is lent while k or more are.
 Wide usable_slots(const std::vector<std::int64_t>& lent, std::int64_t least) {

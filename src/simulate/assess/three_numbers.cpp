@@ -7,8 +7,6 @@ namespace neap::assess {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 enum class Wanted : std::uint8_t { more, less };
 
 Change change_of(const CompareSpec& spec, std::int64_t before, std::int64_t after, Wanted wanted) {

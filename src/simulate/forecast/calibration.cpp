@@ -7,8 +7,6 @@ namespace neap::forecast {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 // Added to waits, foretold and real: of a short wait that took an hour longer, a wait of days
 // learns no factor of six.
 constexpr Micros slack = hours(1);

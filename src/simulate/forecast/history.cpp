@@ -8,8 +8,6 @@ namespace neap::forecast {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 constexpr Micros least_base = minutes(10);
 constexpr int most_doublings = 8;
 constexpr std::int64_t most_factor_ppm = 1'000'000'000;

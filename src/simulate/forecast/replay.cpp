@@ -30,10 +30,6 @@ bool reports_checkpoints(const TaskState& task) {
   return (c.sdk || c.watch) && c.interval.value > 0;
 }
 
-Micros restore_of(const TaskState& task) {
-  return task.seen_restore.value > 0 ? task.seen_restore : task.spec.contract.restore;
-}
-
 }  // namespace
 
 PoolState ready_for_replays(const PoolState& state) {

@@ -45,7 +45,8 @@ constexpr std::array<KnownModel, 14> known_models = {{{"T4", 16},
                                                       {"G3", 80}}};
 
 tl::unexpected<Error> bad_text(std::string message, std::string_view part) {
-  return fail(ErrorCode::invalid_argument, std::move(message), "--cluster " + config::quoted(part));
+  return fail(ErrorCode::invalid_argument, std::move(message),
+              "--cluster " + config::in_quotes(part));
 }
 
 MiB memory_of(std::string_view model) {
@@ -123,9 +124,10 @@ Result<ClusterSpec> from_node_list(const std::string& path) {
     if (row.gpus == 0) continue;
     const MiB memory = memory_of(row.model);
     if (memory.value == 0) {
-      return fail(ErrorCode::invalid_argument,
-                  "the memory of a device of model " + config::quoted(row.model) + " is not known",
-                  path);
+      return fail(
+          ErrorCode::invalid_argument,
+          "the memory of a device of model " + config::in_quotes(row.model) + " is not known",
+          path);
     }
     if (row.gpus > most_devices_per_node) {
       return fail(ErrorCode::invalid_argument, "node " + row.name + " has more than 64 devices",
@@ -194,7 +196,7 @@ Result<ClusterSpec> load_cluster(const std::string& text) {
     if (!text.empty() && text.front() >= '0' && text.front() <= '9') return cluster_of_text(text);
     return fail(ErrorCode::not_found,
                 "there is no such file, and it is no short form such as 64x8xA100-80G",
-                "--cluster " + config::quoted(text));
+                "--cluster " + config::in_quotes(text));
   }
   const auto table = is_node_list(text);
   if (!table) return tl::unexpected(table.error());

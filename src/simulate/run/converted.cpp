@@ -8,7 +8,6 @@ namespace neap::whatif {
 namespace {
 
 constexpr std::int64_t milli = 1'000;
-__extension__ using Wide = __int128;
 
 std::vector<std::string> split_models(const std::string& models) {
   std::vector<std::string> out;

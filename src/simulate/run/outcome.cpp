@@ -8,7 +8,6 @@ Spread spread_of(std::vector<std::int64_t>& values) {
   Spread spread;
   if (values.empty()) return spread;
   std::sort(values.begin(), values.end());
-  __extension__ using Wide = __int128;
   Wide sum = 0;
   for (const std::int64_t value : values) sum += value;
   const std::size_t count = values.size();

@@ -83,9 +83,9 @@ class Recording {
   void operator()(const ServiceMeasured& e) {
     const auto known = concurrency_.find(e.name);
     if (!e.in_use || known == concurrency_.end()) return;
-    const std::int64_t milli = *e.in_use * 1'000 / known->second;
+    const std::int64_t in_use_milli = *e.in_use * 1'000 / known->second;
     std::int64_t& last = last_load_[e.name];
-    if (std::exchange(last, milli) != milli) add(LoadIncoming{e.name, milli});
+    if (std::exchange(last, in_use_milli) != in_use_milli) add(LoadIncoming{e.name, in_use_milli});
   }
   void operator()(const TaskStarted& e) {
     if (Work* work = find(e.stamp.source)) {

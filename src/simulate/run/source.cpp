@@ -99,7 +99,7 @@ Result<std::unique_ptr<ArrivalStream>> openb_pods(trace::Bytes bytes) {
   for (trace::OpenbPod& pod : *rows) {
     if (!pod.created_s || !pod.deleted_s || *pod.deleted_s < *pod.created_s) {
       return fail(ErrorCode::invalid_argument,
-                  "pod " + config::quoted(pod.name) +
+                  "pod " + config::in_quotes(pod.name) +
                       " needs a creation_time and a later deletion_time to be replayed",
                   name + ": deletion_time");
     }

@@ -46,7 +46,6 @@ constexpr std::array<Figure, 14> figures = {{
 
 Compared compare(const Figure& figure, std::span<const Outcome> reference,
                  std::span<const Outcome> other) {
-  __extension__ using Wide = __int128;
   Compared compared;
   compared.name = figure.name;
   compared.better = figure.better;

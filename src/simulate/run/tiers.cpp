@@ -37,7 +37,7 @@ Result<Tiers> tiers_for(const PoolSpec& pool, const std::string& job) {
     const TierSpec* tier = find(pool, job);
     if (tier == nullptr || tier->purpose == Purpose::inference) {
       return fail(ErrorCode::invalid_argument,
-                  config::quoted(job) + " is no training tier of the pool file", "--tier");
+                  config::in_quotes(job) + " is no training tier of the pool file", "--tier");
     }
     tiers.job = tiers.deadline = job;
     return tiers;

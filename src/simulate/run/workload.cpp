@@ -93,7 +93,6 @@ class MergedStream : public IncomingStream {
     if (kept >= options_.sample.value) return false;
     const std::int64_t factor =
         all_ppm.value - options_.jitter.value + 2 * options_.jitter.value * drawn / all_ppm.value;
-    __extension__ using Wide = __int128;
     job->duration =
         Micros(static_cast<std::int64_t>(Wide{job->duration.value} * factor / all_ppm.value));
     return true;

@@ -20,8 +20,8 @@ constexpr std::int64_t tokens_most = 4'000;
 constexpr std::int64_t fault_cost = 20;
 constexpr std::int64_t report_cost = 100;
 constexpr Micros hold_time = milliseconds(100);
-constexpr std::size_t connections_limit = 64;
-constexpr std::size_t outbox_limit = 64 * 1024;
+constexpr std::size_t contract_connections_limit = 64;
+constexpr std::size_t contract_outbox_limit = 64 * 1024;
 
 std::int64_t cost_of(const ContractMessage& message) {
   return std::holds_alternative<StepMessage>(message) ? 1 : report_cost;
@@ -69,7 +69,7 @@ void ContractServer::accept_all() {
     const auto uid = peer_uid(fd.get());
     const bool known = uid && (*uid == owner_.uid || *uid == ::geteuid());
     // Beyond the limit the newest is turned away: the task's first connections keep working.
-    if (!known || connections_.size() >= connections_limit) continue;
+    if (!known || connections_.size() >= contract_connections_limit) continue;
     const int number = fd.get();
     auto connection = std::make_unique<Connection>();
     connection->fd = std::move(fd);
@@ -191,7 +191,7 @@ void ContractServer::close(int fd) {
 
 void ContractServer::push(Connection& connection, const std::string& line) {
   // A task that does not read its socket misses requests; the pool's own deadlines deal with it.
-  if (connection.ended || connection.outbox.size() + line.size() > outbox_limit) return;
+  if (connection.ended || connection.outbox.size() + line.size() > contract_outbox_limit) return;
   connection.outbox.push(line);
   if (connection.outbox.flush(connection.fd.get()) == Outbox::State::waiting) {
     listen_again(connection);

@@ -11,8 +11,8 @@
 namespace neap::local {
 namespace {
 
-constexpr std::size_t outbox_limit = 32 * 1024;
-constexpr std::size_t connections_limit = 8;
+constexpr std::size_t control_outbox_limit = 32 * 1024;
+constexpr std::size_t control_connections_limit = 8;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void ControlServer::accept_all() {
     if (!fd.valid()) return;
     const auto uid = peer_uid(fd.get());
     if (!uid || (*uid != ::geteuid() && *uid != 0)) continue;
-    if (connections_.size() >= connections_limit) {
+    if (connections_.size() >= control_connections_limit) {
       // A daemon that comes back must get in, whatever its dead predecessors left open.
       close(connections_.begin()->first);
     }
@@ -76,7 +76,7 @@ void ControlServer::on_connection(int fd, std::uint32_t events) {
 void ControlServer::on_line(Connection& connection, const LineSplitter::Line& line) {
   const auto command = parse_control_line(line.too_long ? "" : line.text);
   if (!command) {
-    if (connection.outbox.size() > outbox_limit) return;
+    if (connection.outbox.size() > control_outbox_limit) return;
     connection.outbox.push(JsonObject().add("error", command.error().message).line() + "\n");
     return;
   }
@@ -93,7 +93,7 @@ bool ControlServer::pump(Connection& connection) {
   for (;;) {
     state = connection.outbox.flush(connection.fd.get());
     if (state != Outbox::State::drained || !connection.streaming) break;
-    const std::string lines = spool_.read(connection.position, outbox_limit);
+    const std::string lines = spool_.read(connection.position, control_outbox_limit);
     if (lines.empty()) break;
     connection.outbox.push(lines);
   }

@@ -11,7 +11,6 @@ namespace neap::lead_time {
 namespace {
 
 constexpr std::int64_t outage_below = 20;  // one part in so many
-constexpr std::int64_t hours_of_day = 24;
 
 std::optional<std::int64_t> upper_median(const std::vector<std::optional<std::int64_t>>& slots) {
   std::vector<std::int64_t> known;

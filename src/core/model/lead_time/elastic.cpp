@@ -4,17 +4,9 @@
 #include <string>
 
 #include "core/model/check.h"
+#include "core/model/lead_time/refusal.h"
 
 namespace neap::lead_time {
-
-namespace {
-
-tl::unexpected<Error> wrong(const char* field, const std::string& expected, std::int64_t value) {
-  return fail(ErrorCode::invalid_argument,
-              "expected " + expected + ", not " + std::to_string(value), field);
-}
-
-}  // namespace
 
 Result<void> check(const Costs& costs) {
   const std::string expected = "1 to " + std::to_string(highest_cost);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/model/check.h"
+#include "core/model/lead_time/refusal.h"
 #include "core/model/lead_time/whole.h"
 
 namespace neap::lead_time {
@@ -15,7 +16,6 @@ constexpr std::int64_t hours_learned = 336;             // two weeks
 constexpr std::int64_t hours_kept = hours_learned + 1;  // the newest is not learned from yet
 constexpr std::int64_t hours_needed = 24;
 constexpr std::int64_t days_back = 7;
-constexpr std::int64_t hours_of_day = 24;
 
 // Of hour `h`, when it has closed and is still known.
 const Hour* hour_at(const GuardState& state, std::int64_t now, std::int64_t h) {
@@ -125,11 +125,6 @@ void close_hour(const GuardSpec& spec, GuardState& state) {
   }
   state.open = Hour();
   learn(spec, state);
-}
-
-tl::unexpected<Error> wrong(const char* field, const std::string& expected, std::int64_t value) {
-  return fail(ErrorCode::invalid_argument,
-              "expected " + expected + ", not " + std::to_string(value), field);
 }
 
 }  // namespace

@@ -3,7 +3,11 @@
 
 #include <cstdint>
 
+#include "core/model/units.h"
+
 namespace neap {
+
+inline constexpr std::int64_t hours_of_day = 24;
 
 // Division toward minus infinity; that of C++ truncates. `divisor` > 0.
 [[nodiscard]] constexpr std::int64_t floor_div(std::int64_t dividend, std::int64_t divisor) {
@@ -21,7 +25,6 @@ namespace neap {
 // `divisor` > 0, and the result has to fit.
 [[nodiscard]] constexpr std::int64_t scaled_up(std::int64_t value, std::int64_t times,
                                                std::int64_t divisor) {
-  __extension__ using Wide = __int128;
   const Wide product = Wide{value} * times;
   return static_cast<std::int64_t>((product + divisor - 1) / divisor);
 }

@@ -18,10 +18,10 @@ constexpr int exchanges_max = 4000;  // pairs of devices tried anew
 constexpr std::size_t exchange_kinds = 64;
 
 // How many devices of each group take which option.
-using Use = std::vector<std::map<std::uint32_t, std::int64_t>>;
+using UseByNode = std::vector<std::map<std::uint32_t, std::int64_t>>;
 
 struct Built {
-  Use use;
+  UseByNode use;
   Totals served{};
   Score score;
 };

@@ -6,8 +6,7 @@ namespace neap::mig {
 
 namespace {
 
-__extension__ using Wide = __int128;  // squares of counts times prices pass 64 bits
-constexpr int patience = 12;          // rounds without a better bound before steps are halved
+constexpr int patience = 12;  // rounds without a better bound before steps are halved
 
 }  // namespace
 

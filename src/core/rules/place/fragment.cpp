@@ -7,8 +7,6 @@ namespace neap::leftover {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
 // The score is 100/(1 + exp(-gained/1000)), cut off: it is at least 50 + i from gained milli of
 // 1000*ln((50 + i)/(50 - i)) on, here in millionths, and 50 - i from the same below zero.
 constexpr std::array<std::int64_t, 50> millionths = {

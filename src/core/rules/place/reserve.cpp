@@ -4,10 +4,6 @@
 
 namespace neap::leftover {
 
-namespace {
-constexpr std::int64_t billion = 1'000'000'000;
-}
-
 Reserve::Reserve(std::span<const Want> wants, std::int64_t weight) {
   std::int64_t pods = 0;
   for (const Want& want : wants) pods += want.pods;

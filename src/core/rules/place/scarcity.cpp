@@ -8,10 +8,6 @@ namespace neap::leftover {
 
 namespace {
 
-__extension__ using Wide = __int128;
-
-constexpr std::int64_t billion = 1'000'000'000;
-
 bool holds(std::uint64_t models, std::size_t model) {
   return models == 0 || (models >> model & 1U) != 0;
 }

@@ -10,6 +10,8 @@
 
 namespace neap::leftover {
 
+inline constexpr std::int64_t billion = 1'000'000'000;
+
 inline constexpr int most_devices = 16;  // of a node
 inline constexpr int most_models = 64;
 inline constexpr std::int32_t whole = 1000;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/model/units.h"
+
 namespace neap::whatif {
 
 namespace {
@@ -50,12 +52,10 @@ std::int64_t nice_step(std::int64_t top_value) {
 
 std::int64_t y_of(std::int64_t value, const ValueAxis& axis) {
   const std::int64_t shown = std::clamp<std::int64_t>(value, 0, axis.top);
-  __extension__ using Wide = __int128;
   return top + plot_height - static_cast<std::int64_t>(Wide{shown} * plot_height / axis.top);
 }
 
 std::int64_t x_of(std::int64_t us, const TimeAxis& axis) {
-  __extension__ using Wide = __int128;
   const std::int64_t length = std::max<std::int64_t>(1, axis.end_us - axis.begin_us);
   return left + static_cast<std::int64_t>(Wide{us - axis.begin_us} * plot_width / length);
 }
