@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <sstream>
 
 #include "config/sha256.h"
@@ -119,6 +120,31 @@ Result<std::string> random_secret() {
 
 }  // namespace
 
+namespace {
+
+struct KeyFault {
+  const char* field = nullptr;
+  const char* expected = nullptr;
+};
+
+// What of a line is wrong; nothing: it is a key.
+std::optional<KeyFault> fault_of_key(const ApiKey& key, bool whole) {
+  if (key.id.size() != id_size || !is_hex(key.id)) return KeyFault{"id", "12 of 0-9a-f"};
+  if (key.digest.size() != 64 || !is_hex(key.digest) || !key.digest.starts_with(key.id)) {
+    return KeyFault{"SHA-256", "64 of 0-9a-f that begin with the id"};
+  }
+  if (!is_team_word(key.team)) {
+    return KeyFault{"team", "1 to 63 letters, digits, '-', '_' and '.'"};
+  }
+  if (!is_class(key.highest)) return KeyFault{"class", "high, normal or low"};
+  if (!whole) {
+    return KeyFault{"created", "when it was created, in µs since the epoch, and nothing after it"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<std::vector<ApiKey>> parse_keys(std::string_view text, const std::string& path) {
   std::vector<ApiKey> keys;
   std::istringstream lines{std::string(text)};
@@ -131,17 +157,15 @@ Result<std::vector<ApiKey>> parse_keys(std::string_view text, const std::string&
     std::string rest;
     fields >> key.id >> key.digest >> key.team >> key.highest >> key.created.us;
     const bool whole = static_cast<bool>(fields) && !(fields >> rest);
-    if (!whole || key.id.size() != id_size || key.digest.size() != 64 || !is_hex(key.digest) ||
-        !key.digest.starts_with(key.id) || !is_team_word(key.team) || !is_class(key.highest)) {
+    if (const auto fault = fault_of_key(key, whole)) {
       return fail(ErrorCode::invalid_argument,
-                  "line " + std::to_string(number) +
-                      " is no key; expected its id, its SHA-256, a team, high, normal or low, and "
-                      "when it was created",
-                  path);
+                  std::string("is no key; expected ") + fault->expected,
+                  path + ":" + std::to_string(number) + ": " + fault->field);
     }
     keys.push_back(std::move(key));
     if (keys.size() > keys_max) {
-      return fail(ErrorCode::invalid_argument, "has more than 10000 keys", path);
+      return fail(ErrorCode::invalid_argument, "is one key too many; expected at most 10000",
+                  path + ":" + std::to_string(number));
     }
   }
   return keys;

@@ -84,8 +84,21 @@ TEST_F(ApiKeys, G5_FaultsNameTheLineAndTheField) {
   EXPECT_TRUE(load_keys(folder_ + "/none")->empty());
   const auto fault = parse_keys("# comment\n\nabc def vision high 1\n", "/k");
   ASSERT_FALSE(fault);
-  EXPECT_EQ(fault.error().context, "/k");
-  EXPECT_NE(fault.error().message.find("line 3"), std::string::npos);
+  EXPECT_EQ(to_string(fault.error()), "/k:3: id: is no key; expected 12 of 0-9a-f");
+  const std::string id(12, 'a'), digest(64, 'a');
+  const std::pair<std::string, const char*> faults[] = {
+      {id + " " + std::string(64, 'b') + " vision high 1", "/k:1: SHA-256"},
+      {id + " " + digest + " vi/sion high 1", "/k:1: team"},
+      {id + " " + digest + " vision urgent 1", "/k:1: class"},
+      {id + " " + digest + " vision high soon", "/k:1: created"},
+      {id + " " + digest + " vision high 1 2", "/k:1: created"},
+  };
+  for (const auto& [line, place] : faults) {
+    const auto found = parse_keys(line + "\n", "/k");
+    ASSERT_FALSE(found) << line;
+    EXPECT_EQ(found.error().context, place);
+    EXPECT_NE(found.error().message.find("expected"), std::string::npos);
+  }
   EXPECT_EQ(create_key(path_, "a b", "high", Time(1)).error().context, "team");
   EXPECT_EQ(create_key(path_, "a", "urgent", Time(1)).error().context, "class");
 }

@@ -27,13 +27,14 @@ void read_queue(Fields queue, ServiceGateway& into) {
   queue.whole("low", into.queue_low, {0, places_max});
   if (into.queue_normal > into.queue_high) {
     queue.refuse("normal",
-                 "is more than gateway.queue.high; a higher class would be refused while "
-                 "a lower one still gets in");
+                 "is more than gateway.queue.high (" + std::to_string(into.queue_high) +
+                     "): a higher class would be refused while a lower one still gets in; "
+                     "expected at most that");
   }
   if (into.queue_low > into.queue_normal) {
-    queue.refuse("low",
-                 "is more than gateway.queue.normal; a higher class would be refused while a "
-                 "lower one still gets in");
+    queue.refuse("low", "is more than gateway.queue.normal (" + std::to_string(into.queue_normal) +
+                            "): a higher class would be refused while a lower one still gets in; "
+                            "expected at most that");
   }
   queue.close();
 }
@@ -57,12 +58,15 @@ void read_service_gateway(Fields& fields, const ServiceSays& says, ServiceGatewa
   fields.choice<Mode>("concurrency", mode, {{"adaptive", Mode::adaptive}, {"fixed", Mode::fixed}});
   into.adaptive = mode == Mode::adaptive;
   if (into.adaptive && !says.slo_first_byte) {
-    fields.refuse("concurrency", "is `adaptive`, which goes by slo.ttft, and the service has none");
+    fields.refuse("concurrency",
+                  "is `adaptive`, which goes by slo.ttft, and the service has none; "
+                  "expected fixed, or slo.ttft beside it");
   }
   fields.whole("least_concurrency", into.least_concurrency, {1, places_max});
   if (fields.present() && into.least_concurrency > says.concurrency) {
-    fields.refuse("least_concurrency",
-                  "is more than concurrency (" + std::to_string(says.concurrency) + ")");
+    fields.refuse("least_concurrency", "is more than concurrency (" +
+                                           std::to_string(says.concurrency) +
+                                           "); expected at most that");
   }
   Fields hold = fields.section("hold");
   hold.whole("requests", into.hold, {0, places_max});
@@ -76,8 +80,14 @@ void read_service_gateway(Fields& fields, const ServiceSays& says, ServiceGatewa
   if (fields.texts("models", into.models, models_max)) {
     for (const std::string& model : into.models) {
       if (is_model(model)) continue;
-      fields.refuse("models", "names " + model.substr(0, 130) +
+      fields.refuse("models", "names " + in_quotes(model) +
                                   "; expected 1 to 128 letters, digits and any of . _ - : / + @");
+    }
+    std::vector<std::string> sorted = into.models;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) {
+      fields.refuse("models", "names " + in_quotes(*twice) + " twice; expected each model once");
     }
   }
   fields.close();

@@ -68,6 +68,15 @@ TEST(ServiceGatewaySection, E1_FaultsNameTheirField) {
             std::string::npos);
   EXPECT_NE(fault("  gateway: {models: [\"a b\"]}\n").find("gateway.models"), std::string::npos);
   EXPECT_NE(fault("  gateway: {class: urgent}\n").find("gateway.class"), std::string::npos);
+  const std::string broken = fault("  gateway: {models: [\"a\\nb\"]}\n");
+  EXPECT_NE(broken.find("names \"a?b\"; expected 1 to 128"), std::string::npos) << broken;
+  EXPECT_NE(fault("  gateway: {models: [a, b, a]}\n").find("names \"a\" twice; expected"),
+            std::string::npos);
+  for (const char* wrong : {"queue: {high: 3, normal: 4}", "queue: {normal: 3, low: 4}",
+                            "wait: slo", "concurrency: adaptive", "least_concurrency: 9"}) {
+    const std::string found = fault(("  gateway: {" + std::string(wrong) + "}\n").c_str());
+    EXPECT_NE(found.find("expected"), std::string::npos) << found;
+  }
 }
 
 TEST(ServiceGatewaySection, ALaunchTextOfBeforeHasNone) {
@@ -86,6 +95,7 @@ TEST(PoolGatewaySection, G5_EndpointKeysAndCertificate) {
   ASSERT_TRUE(file) << problems.text();
   EXPECT_EQ(file->gateway.address, "::1");
   EXPECT_EQ(file->gateway.port, 8000);
+  EXPECT_EQ(file->gateway.certificate_place, "pool.yaml:4: gateway.certificate");
   EXPECT_EQ(file->gateway.keys, GatewaySettings::Keys::required);
   for (const char* wrong : {"listen: nowhere", "listen: \"127.0.0.1:0\"", "certificate: tls.pem",
                             "certificate: \"/a b\"", "keys: some", "keys_file: keys"}) {

@@ -37,13 +37,14 @@ void add_rate(Fields& fields, const char* key, const char* as, Json& out) {
   MiB value{0};
   if (!fields.memory(key, value)) return;
   if (value.value > 1 << 19) {
-    fields.refuse(key, "is more a second than can be limited; expected up to 512GiB");
+    fields.refuse(key, "is more a second than can be limited; expected at most 512GiB");
     return;
   }
   out[as] = value.value << 20;
 }
 
-// Disk limits of one entry. Says how many of bytes and of operations it found.
+// Disk limits of one entry. Says how many of bytes and of operations it found, wrong ones too:
+// those were told already.
 struct Found {
   int bytes = 0;
   int operations = 0;
@@ -58,10 +59,8 @@ Found add_disk(Fields& fields, Json& out) {
     if (fields.whole(key, value, {1, operations_max})) out[as] = value;
   }
   Found found;
-  for (const char* key : {"read_bytes", "write_bytes"}) found.bytes += out.contains(key) ? 1 : 0;
-  for (const char* key : {"read_operations", "write_operations"}) {
-    found.operations += out.contains(key) ? 1 : 0;
-  }
+  for (const char* key : {"read", "write"}) found.bytes += fields.has(key) ? 1 : 0;
+  for (const char* key : {"read_iops", "write_iops"}) found.operations += fields.has(key) ? 1 : 0;
   return found;
 }
 
@@ -91,6 +90,11 @@ bool is_cpu_list(std::string_view text) {
   }
 }
 
+bool is_of_one_line(std::string_view text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; });
+}
+
 void add_path(Fields& fields, std::string_view workdir, Json& out) {
   std::string path;
   if (!fields.text("path", path, Need::required)) return;
@@ -106,7 +110,8 @@ Json read_limits(Fields& fields, std::string_view workdir) {
   add_whole(fields, "cpu_weight", {1, cgroup_weight_max}, out);
   std::int64_t quota = 0;
   if (fields.parsed("cpu_quota", quota, parse_cpu_milli)) {
-    if (quota < 10) fields.refuse("cpu_quota", "is less than the kernel can hold; from 10milli on");
+    if (quota < 10)
+      fields.refuse("cpu_quota", "is less than the kernel can hold; expected 10milli or more");
     out["cpu_quota_milli"] = quota;
   }
   std::string cpus;
@@ -120,7 +125,8 @@ Json read_limits(Fields& fields, std::string_view workdir) {
   add_mib(fields, "memory_high", "memory_high_mib", out);
   if (out.contains("memory_max_mib") && out.contains("memory_high_mib") &&
       out["memory_high_mib"].get<std::int64_t>() > out["memory_max_mib"].get<std::int64_t>()) {
-    fields.refuse("memory_high", "is above memory_max, which would come first");
+    fields.refuse("memory_high",
+                  "is above memory_max, which would come first; expected at most that");
   }
   add_whole(fields, "processes", {1, 4'194'304}, out);
   add_whole(fields, "io_weight", {1, cgroup_weight_max}, out);
@@ -184,7 +190,10 @@ std::string read_task_host(Fields fields, std::string_view workdir) {
   if (fields.texts("paths", paths, entries_max)) {
     for (std::string& path : paths) {
       path = absolute_path(path, workdir);
-      if (!path.starts_with('/')) fields.refuse("paths", "holds a relative path");
+      if (!path.starts_with('/') || !is_of_one_line(path)) {
+        fields.refuse("paths",
+                      "holds " + in_quotes(path) + "; expected absolute paths of one line");
+      }
     }
     out["paths"] = paths;
   }
@@ -208,7 +217,9 @@ void read_pool_host(Fields fields, PoolHost& into) {
   if (fields.texts("interfaces", interfaces, 16)) {
     for (const std::string& name : interfaces) {
       if (!is_interface(name)) {
-        fields.refuse("interfaces", "holds no name of a network interface; expected such as eth0");
+        fields.refuse("interfaces",
+                      "holds " + in_quotes(name) +
+                          ", which names no network interface; expected such as eth0");
       }
     }
     out["interfaces"] = interfaces;

@@ -96,11 +96,23 @@ TEST(Host, FaultsNameFileLineAndField) {
       {"    io:\n      - {path: /d}\n", "t.yaml:8: task.host.io[0].read: is missing"},
       {"    io:\n      - {read: 1MiB}\n", "t.yaml:8: task.host.io[0].path:"},
       {"    verify: true\n", "t.yaml:7: task.host.verify:"},
+      {"    cpu_quota: 1milli\n", "; expected 10milli or more"},
+      {"    memory_max: 1GiB\n    memory_high: 2GiB\n", "; expected at most"},
+      {"    paths: [\"/a\\nb\"]\n", "task.host.paths: holds \"/a?b\"; expected absolute"},
   };
   for (const auto& [text, problem] : tasks) {
     const std::string found = problem_of_task(text);
     EXPECT_NE(found.find(problem), std::string::npos) << text << found;
   }
+  // A limit that is wrong is there: nothing more is said.
+  const std::string wrong = problem_of_task("    io:\n      - {path: /d, write: fast}\n");
+  EXPECT_NE(wrong.find("t.yaml:8: task.host.io[0].write:"), std::string::npos) << wrong;
+  EXPECT_EQ(wrong.find("missing"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("expected"), std::string::npos) << wrong;
+  const std::string storage =
+      problem_of_pool("  storage:\n    - {path: /d, class: low_latency, write_iops: 0}\n");
+  EXPECT_NE(storage.find("p.yaml:4: host.storage[0].write_iops:"), std::string::npos) << storage;
+  EXPECT_EQ(storage.find("missing"), std::string::npos) << storage;
   const std::pair<const char*, const char*> pools[] = {
       {"  storage:\n    - {path: /d, class: fast}\n", "p.yaml:4: host.storage[0].class:"},
       {"  storage:\n    - {path: d, class: throughput, read: 1MiB}\n",

@@ -408,6 +408,9 @@ class PoolReader {
       }
     };
     path("certificate", settings.certificate);
+    settings.certificate_place =
+        place_of(gateway.reading().problems.file(),
+                 {gateway.line_of("certificate"), gateway.path_of("certificate"), {}});
     using Keys = GatewaySettings::Keys;
     gateway.choice<Keys>(
         "keys", settings.keys,

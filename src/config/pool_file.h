@@ -29,7 +29,8 @@ struct GatewaySettings {
   enum class Keys : std::uint8_t { off, optional, required };
   std::string address;  // numeric; of the shared endpoint, empty: there is none
   std::uint16_t port = 0;
-  std::string certificate;  // absolute path of a PEM file, chain and key; empty: clear text
+  std::string certificate;        // absolute path of a PEM file, chain and key; empty: clear text
+  std::string certificate_place;  // "pool.yaml:7: gateway.certificate"
   Keys keys = Keys::off;
   std::string keys_file;  // empty: <state_dir>/keys
 };
