@@ -59,8 +59,10 @@ Json queue_json(const QueueCapacity& queue) {
 }
 
 Json check_json(const DrillCheckRow& check) {
-  return {
-      {"name", check.name}, {"figure", check.figure}, {"limit", check.limit}, {"kept", check.kept}};
+  return {{"name", check.name},
+          {"figure", check.figure},
+          {"limit", check.limit},
+          {"kept", check.open ? Json(nullptr) : Json(check.kept)}};
 }
 
 Json replica_json(const DrillReplicaRow& replica) {

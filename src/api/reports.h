@@ -28,6 +28,7 @@ struct DrillCheckRow {
   std::string figure;
   std::string limit;
   bool kept = false;
+  bool open = false;  // the drill is under way, and it may still be kept or not
 };
 struct DrillReplicaRow {
   std::string name;

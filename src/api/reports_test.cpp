@@ -39,6 +39,14 @@ TEST(Reports, F12_ADrillIsReadStrictly) {
   EXPECT_EQ(field(R"({"service": "chat", "replicas": 2, "for_us": 1, "loss": 1})"), "loss");
 }
 
+TEST(Reports, F12_ACheckThatIsOpenIsNeitherKeptNorBroken) {
+  DrillReport report;
+  report.checks = {{"served", "0 of 2", "all", false, true}, {"lost", "0 s", "0 s", true, false}};
+  const Json json = Json::parse(encode(report));
+  EXPECT_TRUE(json.at("checks").at(0).at("kept").is_null());
+  EXPECT_EQ(json.at("checks").at(1).at("kept"), true);
+}
+
 TEST(Reports, F11_AQueueThatIsAlwaysPreemptedIsNone) {
   ledger::PreemptionReport report;
   ledger::QueueCapacity queue;

@@ -75,15 +75,22 @@ void print_drill(Terminal& terminal, const Value& drill) {
                  {after_text(victim, "promised_us", asked)},
                  {length_text(victim.number_at("lost_us"))},
                  {left < 0 ? "" : after_text(victim, "resumed_us", left)},
-                 {victim.true_at("forced")      ? "stopped"
-                  : victim.true_at("withdrawn") ? "told to stay"
-                                                : "yielded"}});
+                 {victim.true_at("withdrawn") ? "told to stay"
+                  : victim.true_at("forced")  ? "stopped"
+                  : left < 0                  ? "asked"
+                                              : "yielded"}});
   }
   if (!victims.empty()) victims.print(terminal);
   Table checks({"", "LIMIT", "SEEN", "ALLOWED"});
   for (const Value& check : drill.list_at("checks")) {
+    const bool open = check.at("kept").is_null();
     const bool kept = check.true_at("kept");
-    checks.add({{kept ? "ok" : "FAILED", kept ? Colour::good : Colour::bad},
+    checks.add({{open   ? "open"
+                 : kept ? "ok"
+                        : "FAILED",
+                 open   ? Colour::plain
+                 : kept ? Colour::good
+                        : Colour::bad},
                 {check.text_at("name")},
                 {check.text_at("figure")},
                 {check.text_at("limit")}});

@@ -157,9 +157,10 @@ class DecisionApplier {
                           task.detail.empty() ? "did not become healthy in its time" : task.detail);
     }
     note_stop(state_.adoption, d.reason);
-    if (d.reason == StopReason::scaled_down && task.service.valid()) {
+    const bool for_less = d.reason == StopReason::scaled_down;
+    if (task.service.valid() && (for_less || d.reason == StopReason::drill_over)) {
       begin_windows(state_, state_.services[task.service.value]);
-      note_given(state_, task);
+      if (for_less) note_given(state_, task);
     }
     task.stop_reason = d.reason;
     task.kill_at = d.kill_at;
@@ -209,7 +210,7 @@ class DecisionApplier {
     ++service.next_replica;
     service.above_since = service.below_since = service.idle_since = Time::never();
     service.wake = false;
-    note_added_in_drill(state_, task);
+    if (d.cause == ReplicaCause::least) note_added_in_drill(state_, task);
     refresh_queue(state_, task);
     refresh_timer(state_, task);
   }

@@ -30,6 +30,36 @@ DrillVictim* find_victim(DrillState& drill, const TaskState& task) {
   return found == drill.victims.rend() ? nullptr : &*found;
 }
 
+// What left for the drill, of which its replicas have not taken as much yet: in milli-GPU.
+std::int64_t yielded_and_not_taken(const PoolState& state) {
+  const auto milli_of = [&](TaskId id) -> std::int64_t {
+    const TaskState* task = state.tasks.find(id);
+    return task == nullptr ? 0 : task->spec.request.count * task->spec.request.share.value;
+  };
+  std::int64_t milli = 0;
+  for (const DrillVictim& victim : state.drill.victims) {
+    if (victim.left != Time::never()) milli += milli_of(victim.task);
+  }
+  for (const DrillReplica& replica : state.drill.placed) {
+    if (replica.source == RoomSource::yielded) milli -= milli_of(replica.task);
+  }
+  return milli;
+}
+
+// Who yielded may have left after the plan was dropped, and what it left may have become guard.
+RoomSource source_of_room(const PoolState& state, const TaskState& replica, Role role) {
+  const auto plan = state.plans.find(replica.id);
+  if (plan != state.plans.end() && plan->second.kind == PlanKind::preemption) {
+    return RoomSource::yielded;
+  }
+  const bool reserve = role == Role::guard || role == Role::buffer;
+  const bool had_room = reserve && state.drill.idle_reserve > 0;
+  if (!had_room && yielded_and_not_taken(state) > 0) return RoomSource::yielded;
+  return role == Role::guard    ? RoomSource::guard
+         : role == Role::buffer ? RoomSource::buffer
+                                : RoomSource::free;
+}
+
 // It left for the drill, and does not run again yet.
 bool was_displaced(const PoolState& state, TaskId task) {
   const auto& victims = state.drill.victims;
@@ -220,21 +250,20 @@ void note_added_in_drill(PoolState& state, const TaskState& replica) {
   refresh_drill_timer(state);
 }
 
+bool came_for_drill(const PoolState& state, const TaskState& replica) {
+  const auto& placed = state.drill.placed;
+  return replica.service == state.drill.service &&
+         std::any_of(placed.begin(), placed.end(),
+                     [&](const DrillReplica& r) { return r.task == replica.id; });
+}
+
 void note_placed_in_drill(PoolState& state, const TaskState& replica,
                           const std::vector<Slot>& slots) {
   if (!is_under_way(state) || replica.service != state.drill.service) return;
   DrillReplica* entry = find_replica(state.drill, replica.id);
   if (entry == nullptr) return;
   entry->placed = state.now;
-  const auto plan = state.plans.find(replica.id);
-  const Role role = state.device(slots.front().device).role;
-  if (plan != state.plans.end() && plan->second.kind == PlanKind::preemption) {
-    entry->source = RoomSource::yielded;
-  } else {
-    entry->source = role == Role::guard    ? RoomSource::guard
-                    : role == Role::buffer ? RoomSource::buffer
-                                           : RoomSource::free;
-  }
+  entry->source = source_of_room(state, replica, state.device(slots.front().device).role);
 }
 
 void note_ready_in_drill(PoolState& state, const TaskState& replica) {

@@ -200,7 +200,8 @@ class EventApplier {
   void operator()(const ReplicaHealthy& e) {
     TaskState& task = reporter(e.stamp);
     task.ready = true;
-    if (task.service.valid() && task.ready_at < task.placed_at) note_loaded(state_, task);
+    const bool counts = task.service.valid() && !came_for_drill(state_, task);
+    if (counts && task.ready_at < task.placed_at) note_loaded(state_, task);
     if (task.ready_at < task.placed_at) task.ready_at = state_.now;
     if (task.service.valid()) {
       state_.services[task.service.value].failures = 0;

@@ -65,6 +65,8 @@ void resume_drill(PoolState& state);
 void note_pause_in_drill(PoolState& state);
 void note_resume_in_drill(PoolState& state);
 void note_added_in_drill(PoolState& state, const TaskState& replica);
+// It was added because a drill asks for more: no demand brought it.
+[[nodiscard]] bool came_for_drill(const PoolState& state, const TaskState& replica);
 // Before its plan is gone.
 void note_placed_in_drill(PoolState& state, const TaskState& replica,
                           const std::vector<Slot>& slots);

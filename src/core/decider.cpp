@@ -234,7 +234,7 @@ void Decider::scale_service(ServiceId id) {
       drop_plan_of(replica, change.why);
       emit(ReplicaDropped{id, replica, change.why});
     } else {
-      stop(task, StopReason::scaled_down);
+      stop(task, change.reason);
     }
   }
 }

@@ -58,8 +58,8 @@ api::DrillReport view_drill(const PoolState& state) {
   out.began_us = drill.began.us;
   out.until_us = drill.until.us;
   for (DrillCheck& check : drill_checks(drill)) {
-    out.checks.push_back(
-        {std::move(check.name), std::move(check.figure), std::move(check.limit), check.kept});
+    out.checks.push_back({std::move(check.name), std::move(check.figure), std::move(check.limit),
+                          check.kept, check.open});
   }
   for (const DrillReplica& replica : drill.placed) {
     out.placed.push_back({subject_of(state, replica.task).name,

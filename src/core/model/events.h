@@ -207,7 +207,6 @@ using Event = std::variant<
     WaitExpected, DrillStarted, DrillStopRequested, AdoptionChangeRequested, MemoryObserved>;
 
 // ---- decisions -----------------------------------------------------------------------------
-
 // One device's part of a placement.
 struct Slot {
   DeviceId device;
@@ -227,10 +226,11 @@ enum class StopReason : std::uint8_t {
   device_failed,
   unhealthy,
   admission_revoked,
-  moved,     // to go on elsewhere: room is made for others
-  replaced,  // a replica of another version of its service is there
-  resized,   // to go on with fewer devices, or with more
-  adoption   // the stage of adoption no longer has it there
+  moved,      // to go on elsewhere: room is made for others
+  replaced,   // a replica of another version of its service is there
+  resized,    // to go on with fewer devices, or with more
+  adoption,   // the stage of adoption no longer has it there
+  drill_over  // a replica that is there for a drill alone
 };
 
 // Why a task waits. The code is stored; the numbers are read from the state when asked.

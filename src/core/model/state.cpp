@@ -258,12 +258,12 @@ std::string_view name_of(ReleaseMode mode) {
 }
 
 std::string_view name_of(StopReason reason) {
-  constexpr std::array<std::string_view, 13> names{
+  constexpr std::array<std::string_view, 14> names{
       "none",          "cancelled",      "scaled_down",
       "preempted",     "guard_restored", "contract_breach",
       "device_failed", "unhealthy",      "admission_revoked",
       "moved",         "replaced",       "resized",
-      "adoption"};
+      "adoption",      "drill_over"};
   return names[static_cast<std::size_t>(reason)];
 }
 

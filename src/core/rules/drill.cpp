@@ -30,6 +30,23 @@ std::int64_t placed_from(const DrillState& drill, RoomSource source) {
                        [&](const DrillReplica& r) { return r.source == source; });
 }
 
+// How far a check may still change. Each is told once it is broken for good.
+enum class OpenUntil : std::uint8_t { demand_is_over, drill_is_over };
+
+DrillCheck open_until(OpenUntil until, const DrillState& drill, DrillCheck check,
+                      bool can_be_kept) {
+  const bool undecided = until == OpenUntil::demand_is_over ? drill.phase == DrillPhase::demand
+                                                            : drill.phase != DrillPhase::none;
+  check.open = undecided && can_be_kept;
+  return check;
+}
+
+// What can only grow is broken for good once it is.
+DrillCheck open_while_kept(const DrillState& drill, DrillCheck check) {
+  const bool kept = check.kept;
+  return open_until(OpenUntil::drill_is_over, drill, std::move(check), kept);
+}
+
 DrillCheck check_served(const DrillState& drill) {
   Micros slowest{0};
   std::int64_t served = 0;
@@ -39,10 +56,13 @@ DrillCheck check_served(const DrillState& drill) {
     slowest = std::max(slowest, replica.ready - replica.asked);
   }
   const std::int64_t wanted = drill.replicas - drill.before;
-  return {"replicas that served, the slowest after",
-          std::to_string(served) + " of " + std::to_string(wanted) + ", " + seconds_text(slowest),
-          "all within " + seconds_text(drill.limits.ready_within),
-          served >= wanted && slowest <= drill.limits.ready_within};
+  const bool in_time = slowest <= drill.limits.ready_within;
+  return open_until(
+      OpenUntil::demand_is_over, drill,
+      {"replicas that served, the slowest after",
+       std::to_string(served) + " of " + std::to_string(wanted) + ", " + seconds_text(slowest),
+       "all within " + seconds_text(drill.limits.ready_within), served >= wanted && in_time},
+      in_time);
 }
 
 DrillCheck check_order(const DrillState& drill) {
@@ -54,8 +74,32 @@ DrillCheck check_order(const DrillState& drill) {
               std::string(name_of(source));
   }
   figure += "; " + std::to_string(drill.idle_reserve) + " idle when the first was asked to yield";
-  return {"placed from; idle guard and buffer", std::move(figure),
-          "nobody yields while guard or buffer have room", drill.idle_reserve == 0};
+  // It is counted when the first is asked.
+  return open_until(OpenUntil::drill_is_over, drill,
+                    {"replicas placed, by whose room; idle guard and buffer", std::move(figure),
+                     "nobody yields while guard or buffer have room", drill.idle_reserve == 0},
+                    drill.victims.empty());
+}
+
+// What became of all who were asked: the number that the limit is about comes first.
+DrillCheck check_preempted(const DrillState& drill) {
+  std::int64_t yielded = 0, stopped = 0, stayed = 0;
+  for (const DrillVictim& victim : drill.victims) {
+    if (victim.withdrawn) {
+      ++stayed;
+    } else if (victim.forced) {
+      ++stopped;
+    } else if (has_left(victim)) {
+      ++yielded;
+    }
+  }
+  const std::int64_t preempted = drill_preemptions(drill);
+  DrillCheck check = at_most("tasks preempted", preempted, drill.limits.preemptions);
+  const std::int64_t asked = std::ssize(drill.victims) - yielded - stopped - stayed;
+  check.figure += ": " + std::to_string(yielded) + " yielded, " + std::to_string(stopped) +
+                  " stopped" + (asked > 0 ? ", " + std::to_string(asked) + " asked" : "") +
+                  "; beside them " + std::to_string(stayed) + " told to stay";
+  return check;
 }
 
 DrillCheck check_checkpoints(const DrillState& drill) {
@@ -88,26 +132,35 @@ DrillCheck check_resumed(const DrillState& drill) {
     ++resumed;
     slowest = std::max(slowest, victim.resumed - over);
   }
-  return {"resumed, the last after the demand ended",
-          std::to_string(resumed) + " of " + std::to_string(left) + ", " + seconds_text(slowest),
-          "all within " + seconds_text(drill.limits.resume_within),
-          resumed == left && slowest <= drill.limits.resume_within};
+  const bool in_time = slowest <= drill.limits.resume_within;
+  return open_until(
+      OpenUntil::drill_is_over, drill,
+      {"resumed, the last after the demand ended",
+       std::to_string(resumed) + " of " + std::to_string(left) + ", " + seconds_text(slowest),
+       "all within " + seconds_text(drill.limits.resume_within), resumed == left && in_time},
+      in_time);
 }
 
 void add_pause_checks(const DrillState& drill, std::vector<DrillCheck>& out) {
   if (drill.limits.pause.value == 0) return;
   const bool rehearsed = drill.resumed_at != Time::never();
-  out.push_back({"pause rehearsed and released",
-                 rehearsed ? seconds_text(drill.resumed_at - drill.paused_at) + ", then " +
-                                 std::to_string(drill.asked_after_pause) + " asked"
-                           : "no",
-                 "for " + seconds_text(drill.limits.pause),
-                 rehearsed && drill.resumed_at - drill.paused_at >= drill.limits.pause});
+  const auto add = [&](DrillCheck check, bool can_be_kept) {
+    out.push_back(open_until(OpenUntil::demand_is_over, drill, std::move(check), can_be_kept));
+  };
+  add({"pause rehearsed and released",
+       rehearsed ? seconds_text(drill.resumed_at - drill.paused_at) + ", then " +
+                       std::to_string(drill.asked_after_pause) + " asked"
+                 : "no",
+       "for " + seconds_text(drill.limits.pause),
+       rehearsed && drill.resumed_at - drill.paused_at >= drill.limits.pause},
+      !rehearsed);
   DrillCheck froze =
       at_most("pause froze preemption after", drill.froze, drill.limits.freeze_within);
-  froze.kept = froze.kept && rehearsed;
-  out.push_back(std::move(froze));
-  out.push_back(at_most("asked to yield during the pause", drill.asked_in_pause, 0));
+  const bool in_time = froze.kept;
+  froze.kept = in_time && rehearsed;
+  add(std::move(froze), !rehearsed && in_time);
+  add(at_most("asked to yield during the pause", drill.asked_in_pause, 0),
+      !rehearsed && drill.asked_in_pause == 0);
 }
 
 }  // namespace
@@ -136,14 +189,18 @@ Micros drill_lost(const DrillState& drill) {
 
 std::vector<DrillCheck> drill_checks(const DrillState& drill) {
   std::vector<DrillCheck> out;
-  out.push_back({"ran its time", drill.withdrawn.empty() ? "yes" : "withdrawn: " + drill.withdrawn,
-                 seconds_text(drill.until - drill.began), drill.withdrawn.empty()});
+  const bool demand = drill.phase == DrillPhase::demand;
+  out.push_back({"ran its time",
+                 demand                    ? "under way"
+                 : drill.withdrawn.empty() ? "yes"
+                                           : "withdrawn: " + drill.withdrawn,
+                 seconds_text(drill.until - drill.began), drill.withdrawn.empty(), demand});
   out.push_back(check_served(drill));
   out.push_back(check_order(drill));
-  out.push_back(at_most("tasks preempted", drill_preemptions(drill), drill.limits.preemptions));
-  out.push_back(at_most("lost work", drill_lost(drill), drill.limits.lost));
-  out.push_back(check_checkpoints(drill));
-  out.push_back(check_forced(drill));
+  out.push_back(open_while_kept(drill, check_preempted(drill)));
+  out.push_back(open_while_kept(drill, at_most("lost work", drill_lost(drill), drill.limits.lost)));
+  out.push_back(open_while_kept(drill, check_checkpoints(drill)));
+  out.push_back(open_while_kept(drill, check_forced(drill)));
   out.push_back(check_resumed(drill));
   add_pause_checks(drill, out);
   return out;

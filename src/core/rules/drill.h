@@ -16,7 +16,8 @@ struct DrillCheck {
   std::string name;    // "lost work"
   std::string figure;  // "0 s"
   std::string limit;   // "at most 0 s"
-  bool kept = false;
+  bool kept = false;   // as things stand
+  bool open = false;   // that may still change: it is under way, and the limit can be kept
 };
 // Of the drill that is under way, as it stands, or of the last one.
 [[nodiscard]] std::vector<DrillCheck> drill_checks(const DrillState& drill);

@@ -124,8 +124,8 @@ ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time n
     return {least - live, {}, "below its smallest number of replicas", ReplicaCause::least};
   if (state.pause.active) return {};
   if (const std::int32_t extra = live - replicas_after_drill(state, service, now); extra > 0) {
-    return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)),
-            "the drill is over"};
+    return {0, first_to_leave(state, staying, static_cast<std::size_t>(extra)), "the drill is over",
+            ReplicaCause::demand, StopReason::drill_over};
   }
   if (service.wake && live == 0 && most > 0) return {1, {}, "somebody asks, and nothing serves"};
   // The last one goes when nobody has asked for long, however little was asked for.

@@ -12,7 +12,8 @@ struct ScaleStep {
   std::int32_t add = 0;
   std::vector<TaskId> remove;
   const char* why = "";
-  ReplicaCause cause = ReplicaCause::demand;  // of those added
+  ReplicaCause cause = ReplicaCause::demand;    // of those added
+  StopReason reason = StopReason::scaled_down;  // of those that hold devices and leave
 };
 [[nodiscard]] ScaleStep scale_step(const PoolState& state, const ServiceState& service, Time now);
 

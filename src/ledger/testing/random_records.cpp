@@ -229,8 +229,8 @@ class RandomPool {
         StopReason::preempted,     StopReason::guard_restored,  StopReason::scaled_down,
         StopReason::device_failed, StopReason::contract_breach, StopReason::admission_revoked,
         StopReason::moved,         StopReason::replaced,        StopReason::adoption,
-        StopReason::resized};
-    const StopReason reason = reasons[below(10)];
+        StopReason::resized,       StopReason::drill_over};
+    const StopReason reason = reasons[below(std::ssize(reasons))];
     const std::int64_t kind = below(5);
     running.revoked = kind != 0 && kind != 2 && reason == StopReason::admission_revoked;
     switch (kind) {
