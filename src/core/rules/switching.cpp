@@ -14,6 +14,8 @@ namespace {
 constexpr Micros one_day = hours(24);
 // Answers that are still late after so long come from too much load, not from a cold start.
 constexpr Micros longest_warm_up = minutes(2);
+// Who is asked for the first time later than that was idle before, and that is no part of it.
+constexpr Micros first_asked_within = seconds(20);
 // In milli-GPU·ms: eight device-hours say something, a thousand are enough.
 constexpr std::int64_t device_hour = std::int64_t{1000} * 3'600'000;
 constexpr std::int64_t lent_needed = 8 * device_hour;
@@ -199,8 +201,11 @@ void note_loaded(PoolState& state, TaskState& task) {
 void note_answers(PoolState& state, TaskState& task, const RequestsServed& served) {
   if (task.warm_up == WarmUp::over || served.responses <= 0) return;
   const Micros since = state.now - task.ready_at;
-  if (since > longest_warm_up) {
-    task.warm_up = WarmUp::over;
+  const bool was_idle = task.warm_up == WarmUp::unseen && since > first_asked_within;
+  const bool late_by_load = served.within_slo < served.responses &&
+                            is_short(state, state.service(task.service), state.now);
+  if (since > longest_warm_up || was_idle || late_by_load) {
+    task.warm_up = WarmUp::over;  // nothing is learned from it
   } else if (served.within_slo < served.responses) {
     task.warm_up = WarmUp::late;
   } else {

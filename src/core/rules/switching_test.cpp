@@ -81,6 +81,35 @@ TEST(Switching, D5_EachLegIsMeasuredForItsServiceAlone) {
   EXPECT_EQ(hash_of(*copy), hash_of(pool.script.state));
 }
 
+// A warm-up is seen where somebody asks from the beginning on, and no more than can be served.
+TEST(Switching, D5_NeitherIdleTimeNorOverloadIsWarmUp) {
+  enum class Case : std::uint8_t { asked, idle, overloaded };
+  const auto seen_in = [](Case which) {
+    Script s;
+    s.spec.scale.mode = ScaleMode::tidal;
+    s.configure();
+    s.node("n0", "d0", 1);
+    EXPECT_TRUE(s.submit(Script::service("chat", 1, 4)));
+    s.started("chat.0");
+    s.pass(seconds(40));
+    s.healthy("chat.0");
+    const std::int64_t use = which == Case::overloaded ? 500 : 1;
+    EXPECT_TRUE(s.event(ServiceMeasured{"chat", use}));
+    s.pass(which == Case::idle ? seconds(60) : seconds(10));
+    const auto answered = [&](std::int64_t in_time) {
+      return s.event(RequestsServed{s.task("chat.0").allocation, 10, in_time, seconds(5)});
+    };
+    EXPECT_TRUE(answered(4));
+    s.pass(seconds(10));
+    EXPECT_TRUE(answered(10));
+    const auto& costs = s.state.services.front().switches.costs;
+    return costs.empty() ? std::vector<std::int64_t>() : costs.back().warm_up.last;
+  };
+  EXPECT_EQ(seen_in(Case::asked), std::vector<std::int64_t>{seconds(20).value});
+  EXPECT_TRUE(seen_in(Case::idle).empty());
+  EXPECT_TRUE(seen_in(Case::overloaded).empty());
+}
+
 TEST(Switching, D5_WhatIsExpectedCountsUntilThreeWereSeen) {
   Pool pool;
   pool.open();

@@ -52,10 +52,21 @@ void Tides::serve(const TaskState& task, const std::string& service) {
   answer(task, served, took);
 }
 
+bool Tides::is_overloaded(ServiceId id) {
+  const ServiceState& service = script_.state.service(id);
+  std::int64_t ready = 0;
+  for (const TaskId replica : service.replicas) ready += script_.state.tasks.at(replica).ready;
+  return use[service.spec.name].value_or(0) > ready * service.spec.concurrency;
+}
+
 void Tides::answer(const TaskState& task, Served& served, const Pace& took) {
   const bool late = script_.now - served.ready < took.warm_up;
+  const bool too_many = is_overloaded(task.service);
   (void)script_.event(RequestsServed{task.allocation, 10, late ? 4 : 10, seconds(5)});
-  if (late || served.warm) return;
+  if (served.warm) return;
+  // Late answers under too much load say nothing of a cold start.
+  if (late) served.warm = too_many;
+  if (late) return;
   served.warm = true;
   const bool was_late = script_.now - served.ready > tide_tick;
   stays_[served.stay].warmed = was_late ? script_.now - served.ready : Micros(0);

@@ -51,6 +51,7 @@ class Tides {
     bool warm = false;
   };
   void serve(const TaskState& task, const std::string& service);
+  [[nodiscard]] bool is_overloaded(ServiceId id);
   void answer(const TaskState& task, Served& served, const Pace& pace);
 
   Script& script_;
