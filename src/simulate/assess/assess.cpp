@@ -60,7 +60,8 @@ class Trial {
     const auto most_delay = static_cast<std::size_t>(spec_.most_delay.value / slot_.value);
     Shared shared;
     std::deque<Work> waiting;
-    std::int64_t before = 0;
+    // Training takes devices from one end, inference from the other: so many were training's last.
+    std::int64_t trainings = 0;
     Wide backlog = 0;
     for (std::size_t now = 0; now < 2 * slots; ++now) {
       if (now == slots) {
@@ -76,14 +77,18 @@ class Trial {
       if (room < 0) return std::nullopt;
       if (movable > 0) waiting.push_back({now, movable});
       const std::int64_t served = serve(waiting, room, now, shared);
-      if (served < before) {
-        // Whole devices that are given back; what that costs is work to do again.
-        const std::int64_t back = up(before - served, milli);
+      // Whole devices that inference takes back; one that merely has no work changes no side. What
+      // they cost is work to do again, of what was interrupted.
+      const std::int64_t left = devices - std::min(devices, up(claims_[i], milli));
+      if (const std::int64_t back = trainings - left; back > 0) {
         shared.switches += back;
-        const std::int64_t again = up(back * spec_.switch_cost.value * milli, slot_.value);
-        waiting.push_front({waiting.empty() ? now : waiting.front().arrived, again});
+        const auto lost = static_cast<std::int64_t>(Wide{back} * spec_.switch_cost.value * milli *
+                                                    spec_.interruptible.value / million);
+        const std::int64_t again = up(lost, slot_.value);
+        if (again > 0) waiting.push_front({waiting.empty() ? now : waiting.front().arrived, again});
+        trainings = left;
       }
-      before = served;
+      trainings = std::max(trainings, up(training_[i] - movable + served, milli));
       if (!waiting.empty() && now - waiting.front().arrived >= most_delay) return std::nullopt;
     }
     if (sum_of(waiting) > backlog) return std::nullopt;

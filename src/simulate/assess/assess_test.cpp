@@ -110,6 +110,37 @@ TEST(Assess, F1_SwitchesThatCostMoreThanTheyGiveAreNoGain) {
   EXPECT_GT(cheap->switches_per_day_milli, 0);
 }
 
+// What a switch costs is work to do again, which rises and falls by itself: no switches of its own.
+TEST(Assess, F1_CurvesThatStepOnceADaySwitchOnceADay) {
+  UseTrace training{minutes(10), {}}, inference{minutes(10), {}};
+  for (int slot = 0; slot < 3 * 144; ++slot) {
+    const int hour = slot / 6 % 24;
+    training.milli.push_back(hour < 8 ? 3'000 : 1'000);
+    inference.milli.push_back(hour < 8 ? 1'000 : 3'000);
+  }
+  AssessSpec spec;
+  spec.lead = Micros(0);
+  spec.reserve = Ppm(0);
+  const auto found = assess(spec, training, inference);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_GT(found->switches_per_day_milli, 0);
+  EXPECT_LE(found->switches_per_day_milli, 2'000) << "two devices change sides once, and back";
+}
+
+TEST(Assess, F1_ADeviceThatMerelyHasNoWorkChangesNoSide) {
+  UseTrace training{minutes(10), {}}, inference{minutes(10), {}};
+  for (int slot = 0; slot < 3 * 144; ++slot) {
+    training.milli.push_back(slot % 2 == 0 ? 2'000 : 0);
+    inference.milli.push_back(slot / 6 % 24 == 12 ? 2'000 : 1'000);
+  }
+  AssessSpec spec;
+  spec.lead = Micros(0);
+  spec.reserve = Ppm(0);
+  const auto found = assess(spec, training, inference);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_LE(found->switches_per_day_milli, 1'000) << "inference takes one, at noon";
+}
+
 TEST(Assess, F1_WhatIsOutOfRangeIsRefusedByField) {
   const UseTrace day = days(flat(2), 1);
   const auto field = [&](const AssessSpec& spec) -> std::string {
