@@ -1,5 +1,8 @@
 #include "cli/value.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace neap::cli {
@@ -16,10 +19,18 @@ Value from(const Json& json) {
       value.number = json.get<bool>() ? 1 : 0;
       break;
     case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
-    case Json::value_t::number_float:
       value.kind = Value::Kind::number;
       value.number = json.get<std::int64_t>();
+      break;
+    case Json::value_t::number_unsigned:
+      value.kind = Value::Kind::number;
+      value.number = json.get<std::int64_t>();
+      value.fraction = json.get<std::uint64_t>() > INT64_MAX;
+      break;
+    case Json::value_t::number_float:
+      value.kind = Value::Kind::number;
+      value.fraction = true;
+      if (std::abs(json.get<double>()) < 9e18) value.number = json.get<std::int64_t>();
       break;
     case Json::value_t::string:
       value.kind = Value::Kind::text;
@@ -64,6 +75,18 @@ const Value& Value::at(std::string_view member) const {
 std::int64_t Value::number_at(std::string_view member, std::int64_t otherwise) const {
   const Value& found = at(member);
   return found.kind == Kind::number ? found.number : otherwise;
+}
+
+JsonFault json_fault(std::string_view text) {
+  try {
+    [[maybe_unused]] const Json parsed = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
+    const std::size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none
+    return {static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
+            before.size() - line_begin + 1};
+  }
+  return {};
 }
 
 std::string json_object(const std::vector<std::pair<std::string, std::string>>& members) {

@@ -34,7 +34,8 @@ class Value {
   }
 
   Kind kind = Kind::null;
-  std::int64_t number = 0;  // 1 for true
+  std::int64_t number = 0;  // 1 for true; of a fraction, its whole part
+  bool fraction = false;    // or beyond 64 bits
   std::string text;
   std::vector<Value> items;
   std::vector<ValueMember> members;
@@ -44,6 +45,12 @@ struct ValueMember {
   std::string name;
   Value value;
 };
+
+// Where a text stops being JSON: both from 1. Of a text that is JSON, 0.
+struct JsonFault {
+  std::size_t line = 0, column = 0;
+};
+[[nodiscard]] JsonFault json_fault(std::string_view text);
 
 // {"name": "value", ...}
 [[nodiscard]] std::string json_object(

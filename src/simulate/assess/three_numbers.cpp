@@ -38,13 +38,13 @@ Result<void> add_latencies(const CompareSpec& spec, const ThreeNumbers& before,
     add(service.name + " p99", service.p99_us, same->p99_us);
   }
   if (!before.services.empty()) return {};
-  if (!before.late_ppm || !after.late_ppm) {
+  if (!before.late_parts || !after.late_parts) {
     return fail(ErrorCode::invalid_argument,
                 "expected the latency of services on both sides: the three numbers are judged "
                 "together or not at all",
                 "services");
   }
-  add("requests beyond their objective", *before.late_ppm, *after.late_ppm);
+  add("requests beyond their objective", *before.late_parts, *after.late_parts);
   return {};
 }
 

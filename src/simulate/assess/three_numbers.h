@@ -22,9 +22,9 @@ struct ThreeNumbers {
   std::int64_t effective_ppm = 0;  // useful device time alone
   std::int64_t mean_wait_us = 0;
   std::vector<ServiceLatency> services;
-  // Of the device time that answered requests, the part beyond their objective: what stands in for
-  // latencies where those are not given.
-  std::optional<std::int64_t> late_ppm;
+  // Of the device time that answered requests, the part beyond their objective, in parts of 10^12:
+  // what stands in for latencies where those are not given.
+  std::optional<std::int64_t> late_parts;
 };
 
 struct CompareSpec {

@@ -58,8 +58,8 @@ TEST(ThreeNumbers, F3_WithoutAnyLatencyThereIsNoVerdict) {
   EXPECT_FALSE(compare({}, before, bare).has_value()) << "chat is gone";
   EXPECT_FALSE(compare({}, bare, bare).has_value());
   ThreeNumbers a = bare, b = bare;
-  a.late_ppm = 1'000;
-  b.late_ppm = 90'000;
+  a.late_parts = 1'000;
+  b.late_parts = 90'000;
   b.effective_ppm = 900'000;
   const auto found = compare({}, a, b);
   ASSERT_TRUE(found.has_value());
