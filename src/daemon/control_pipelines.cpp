@@ -4,6 +4,7 @@
 #include "config/pipeline_file.h"
 #include "core/model/pool_index.h"
 #include "daemon/control_calls.h"
+#include "daemon/model_claims.h"
 #include "daemon/pipeline_views.h"
 
 namespace neap::daemon {
@@ -40,6 +41,7 @@ Result<api::Subject> ControlPort::find_pipeline(std::string_view name_or_id) {
 
 Result<api::Subject> ControlPort::submit_pipeline(const api::Caller& /*caller*/,
                                                   config::PipelineFile file) {
+  const std::scoped_lock claiming(claiming_);
   auto fitted = ask<std::shared_ptr<config::PipelineFile>>(
       [this, file = std::move(file)](
           const PoolState& state, const Books&) -> Result<std::shared_ptr<config::PipelineFile>> {
@@ -48,7 +50,8 @@ Result<api::Subject> ControlPort::submit_pipeline(const api::Caller& /*caller*/,
           return tl::unexpected(fits.error());
         }
         for (std::size_t i = 0; i < copy->stages.size(); ++i) {
-          auto assigned = service_ports_.assign(state, copy->stages[i].work);
+          auto assigned = check_models(state, copy->stages[i].work);
+          if (assigned) assigned = service_ports_.assign(state, copy->stages[i].work);
           if (assigned) continue;
           const Error& error = assigned.error();
           return fail(error.code, error.message,
@@ -63,6 +66,7 @@ Result<api::Subject> ControlPort::submit_pipeline(const api::Caller& /*caller*/,
 }
 
 Result<api::Subject> ControlPort::replace(const api::Caller& caller, config::TaskFile file) {
+  const std::scoped_lock claiming(claiming_);
   auto fitted = ask<std::shared_ptr<config::TaskFile>>(
       [this, file](const PoolState& state,
                    const Books&) -> Result<std::shared_ptr<config::TaskFile>> {
@@ -75,6 +79,7 @@ Result<api::Subject> ControlPort::replace(const api::Caller& caller, config::Tas
         if (auto fits = config::fit_to_pool(state.spec, *copy); !fits) {
           return tl::unexpected(fits.error());
         }
+        if (auto free = check_models(state, *copy); !free) return tl::unexpected(free.error());
         if (auto assigned = service_ports_.assign(state, *copy); !assigned) {
           return tl::unexpected(assigned.error());
         }

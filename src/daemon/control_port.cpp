@@ -15,6 +15,7 @@
 #include "daemon/fit_profile.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
+#include "daemon/model_claims.h"
 #include "daemon/report_views.h"
 #include "daemon/switch_views.h"
 #include "daemon/team_view.h"
@@ -117,6 +118,8 @@ Result<api::Subject> ControlPort::find_service(std::string_view name_or_id) {
 
 Result<api::Subject> ControlPort::submit(const api::Caller& /*caller*/, config::TaskFile file) {
   auto fitted = ask<std::shared_ptr<config::TaskFile>>(
+  std::unique_lock claiming(claiming_, std::defer_lock);
+  if (file.is_service()) claiming.lock();
       [this, file = std::move(file)](const PoolState& state,
                                      const Books&) -> Result<std::shared_ptr<config::TaskFile>> {
         auto copy = std::make_shared<config::TaskFile>(file);
@@ -125,6 +128,7 @@ Result<api::Subject> ControlPort::submit(const api::Caller& /*caller*/, config::
         }
         if (auto fits = fit_to_profile(state, *copy); !fits) return tl::unexpected(fits.error());
         if (auto assigned = service_ports_.assign(state, *copy); !assigned) {
+        if (auto free = check_models(state, *copy); !free) return tl::unexpected(free.error());
           return tl::unexpected(assigned.error());
         }
         return copy;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "api/control.h"
@@ -92,4 +93,5 @@ class ControlPort final : public api::Control {
   ServicePorts service_ports_;
 };
 
+  std::mutex claiming_;  // from looking at the models and names of others to having one's own
 }  // namespace neap::daemon

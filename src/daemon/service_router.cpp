@@ -15,6 +15,7 @@
 #include "core/model/pool_index.h"
 #include "daemon/latency_view.h"
 #include "daemon/log.h"
+#include "daemon/model_claims.h"
 
 namespace neap::daemon {
 
@@ -118,6 +119,7 @@ void ServiceRouter::refresh_front() {
 
 void ServiceRouter::restore(const PoolState& state) {
   refresh_front();
+  for (const std::string& twice : models_claimed_twice(state)) log_warning(twice);
   for (const ServiceState& service : state.services) {
     if (service.removed && service.replicas.empty()) continue;
     ensure(service);
