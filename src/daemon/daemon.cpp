@@ -296,8 +296,9 @@ class Daemon {
     if (settings.keys_file.empty()) settings.keys_file = file.state_dir + "/keys";
     if (!settings.certificate.empty() && ::access(settings.certificate.c_str(), R_OK) != 0) {
       return fail(ErrorCode::invalid_argument,
-                  "gateway.certificate: cannot be read: " + std::string(std::strerror(errno)),
-                  settings.certificate);
+                  settings.certificate + " cannot be read: " + std::strerror(errno) +
+                      "; expected a PEM file with the certificate, its chain and its key",
+                  settings.certificate_place);
     }
     router_ = std::make_unique<ServiceRouter>(
         *gateway_,
