@@ -74,7 +74,7 @@ class Load:
             return json.loads(output), list(csv.DictReader(file))
 
 
-FIELDS = ("mark ended_us service server status termination queue_ms total_us first_byte_us "
+FIELDS = ("mark ended_us service server status termination queue_ms,held_us total_us first_byte_us "
           "bytes_in bytes_out retries class team model id").split()
 
 

@@ -186,7 +186,7 @@ class Leaving(unittest.TestCase):
                  lambda: pool.get("/v1/services/chat/latency")["requests"] >= len(rows))
         last = {}  # server -> when its last request began there
         for record in records_of(pool):
-            queued = record["queue_ms"].partition(",")[0]
+            queued = record["queue_ms,held_us"].partition(",")[0]
             began = int(record["ended_us"]) - int(record["total_us"]) + int(queued) * 1000
             last[record["server"]] = max(last.get(record["server"], 0), began)
         stops = [event["time_us"] for event in pool.events(mark) if event["kind"] == "stop_asked"]
