@@ -317,4 +317,51 @@ void Cgroup::remove() const {
   }
 }
 
+namespace {
+
+std::vector<std::string> folders_in(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* const folder = ::opendir(path.c_str());
+  if (folder == nullptr) return names;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (!name.starts_with('.') && is_directory(path + "/" + name)) names.push_back(name);
+  }
+  ::closedir(folder);
+  return names;
+}
+
+// Where groups of pools lie: <v2>/neap, or <v1>/<hierarchy>/neap each.
+std::vector<std::string> homes_of_pools(const CgroupRoot& root) {
+  if (root.version == CgroupVersion::none) return {};
+  if (root.version == CgroupVersion::v2) return {root.path + "/neap"};
+  std::vector<std::string> homes;
+  for (const std::string& hierarchy : folders_in(root.path)) {
+    homes.push_back(root.path + "/" + hierarchy + "/neap");
+  }
+  return homes;
+}
+
+}  // namespace
+
+void remove_empty_groups(const CgroupRoot& root, const std::string& pool,
+                         const std::vector<std::string>& kept) {
+  for (const std::string& home : homes_of_pools(root)) {
+    const std::string place = home + pool.substr(pool.find('/'));
+    for (const std::string& group : folders_in(place)) {
+      if (std::find(kept.begin(), kept.end(), group) != kept.end()) continue;
+      (void)::rmdir((place + "/" + group).c_str());
+    }
+  }
+}
+
+void remove_empty_pools(const CgroupRoot& root, const std::string& name) {
+  for (const std::string& home : homes_of_pools(root)) {
+    for (const std::string& pool : folders_in(home)) {
+      const bool same_name = pool == name || pool.starts_with(name + "-");
+      if (same_name) (void)::rmdir((home + "/" + pool).c_str());
+    }
+  }
+}
+
 }  // namespace neap::local

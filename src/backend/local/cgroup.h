@@ -81,6 +81,14 @@ class Cgroup {
   std::vector<Directory> directories_;
 };
 
+// Take away what nobody is in any more, in every hierarchy. A group with processes, or with groups
+// below it, stays: the kernel refuses to remove it. First, the groups of allocations of a pool,
+// such as neap/default-0123abcd, but those of `kept`; then, that pool's own and those of earlier
+// pools of the name (neap/default and neap/default-*), where no group is left in them.
+void remove_empty_groups(const CgroupRoot& root, const std::string& pool,
+                         const std::vector<std::string>& kept);
+void remove_empty_pools(const CgroupRoot& root, const std::string& name);
+
 struct Cgroup::Created {
   Cgroup group;
   std::vector<std::string> not_enforced;  // "memory.max: Permission denied"

@@ -72,6 +72,45 @@ TEST_F(FakeTree, V2LimitsAreWrittenInItsOwnUnits) {  // B5
   EXPECT_FALSE(fs::exists(root_ + "/neap/p/1/cgroup.subtree_control"));
 }
 
+// In a plain folder, files stand for what keeps the kernel from removing a group.
+TEST_F(FakeTree, B5_GroupsThatNobodyIsInGoAndOthersStay) {
+  file("cgroup.controllers", "cpu memory\n");
+  const auto group = [&](const std::string& name) { fs::create_directories(root_ + "/" + name); };
+  const auto is_there = [&](const std::string& name) { return fs::exists(root_ + "/" + name); };
+  group("neap/p-1/1");
+  file("neap/p-1/2/cgroup.procs", "77");
+  group("neap/p-1/3");
+  group("neap/p-0");
+  group("neap/p-2");
+  file("neap/p-2/9/cgroup.procs", "78");
+  group("neap/other");
+  remove_empty_groups(detect_cgroups(root_), "neap/p-1", {"3"});
+  EXPECT_FALSE(is_there("neap/p-1/1"));
+  EXPECT_TRUE(is_there("neap/p-1/2")) << "somebody is in it";
+  EXPECT_TRUE(is_there("neap/p-1/3")) << "it is about to be used";
+  remove_empty_pools(detect_cgroups(root_), "p");
+  EXPECT_FALSE(is_there("neap/p-0"));
+  EXPECT_TRUE(is_there("neap/p-1"));
+  EXPECT_TRUE(is_there("neap/p-2/9"));
+  EXPECT_TRUE(is_there("neap/other")) << "of another pool";
+  fs::remove_all(root_ + "/neap/p-1/2");
+  remove_empty_groups(detect_cgroups(root_), "neap/p-1", {});
+  remove_empty_pools(detect_cgroups(root_), "p-1");
+  EXPECT_FALSE(is_there("neap/p-1"));
+}
+
+TEST_F(FakeTree, B5_EmptyGroupsGoFromEachHierarchyOfV1) {
+  for (const char* hierarchy : {"cpu", "memory", "pids"}) {
+    file(std::string(hierarchy) + "/cgroup.procs", "");
+    fs::create_directories(root_ + "/" + hierarchy + "/neap/p-1/1");
+  }
+  remove_empty_groups(detect_cgroups(root_), "neap/p-1", {});
+  remove_empty_pools(detect_cgroups(root_), "p-1");
+  for (const char* hierarchy : {"cpu", "memory", "pids"}) {
+    EXPECT_FALSE(fs::exists(root_ + "/" + hierarchy + "/neap/p-1")) << hierarchy;
+  }
+}
+
 TEST_F(FakeTree, V1LimitsAreWrittenInItsOwnUnits) {  // B5
   tree_.make_v1({1});
   const auto created = Cgroup::create(detect_cgroups(root_), "neap/p/1", all_limits());

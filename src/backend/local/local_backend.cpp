@@ -69,11 +69,14 @@ Result<std::unique_ptr<LocalBackend>> LocalBackend::open(Settings settings, Sink
       Supervisors::open({self->settings_.run_directory, self->settings_.executable},
                         [raw = self.get()](const Report& report) { raw->receive(report); });
   if (!supervisors) return tl::unexpected(supervisors.error());
+  const std::string name = self->settings_.plan.pool;
   self->settings_.plan.pool += "-" + mark_of(self->settings_.run_directory);
   self->supervisors_ = std::move(*supervisors);
   const auto adopted = self->supervisors_->adopt(
       [raw = self.get()](const std::vector<FoundAllocation>& found) { raw->remember(found); });
   if (!adopted) return tl::unexpected(adopted.error());
+  // What a daemon that was killed left.
+  self->remove_groups(name);
   if (self->settings_.verify && !self->settings_.plan.cgroup_root.empty()) {
     self->verifying_ = true;
     self->verifier_ = std::thread([raw = self.get()] { raw->verify(); });
@@ -84,6 +87,23 @@ Result<std::unique_ptr<LocalBackend>> LocalBackend::open(Settings settings, Sink
 LocalBackend::~LocalBackend() {
   closing_ = true;
   if (verifier_.joinable()) verifier_.join();
+  if (supervisors_) remove_groups(settings_.plan.pool);
+}
+
+// Those without processes, but what starts or runs. Tasks that outlive the daemon keep theirs, and
+// the next daemon removes what they leave.
+void LocalBackend::remove_groups(const std::string& pools) {
+  if (settings_.plan.cgroup_root.empty()) return;
+  const CgroupRoot root = detect_cgroups(settings_.plan.cgroup_root);
+  std::vector<std::string> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [allocation, known] : known_) {
+      if (isolation_.limits_of(allocation)) kept.push_back(std::to_string(allocation.value));
+    }
+  }
+  remove_empty_groups(root, "neap/" + settings_.plan.pool, kept);
+  remove_empty_pools(root, pools);
 }
 
 // Tasks that ask for limits of the host wait for the outcome; the others start meanwhile.

@@ -66,6 +66,7 @@ class LocalBackend final : public Backend {
   void verify();
   [[nodiscard]] Result<void> limit(SupervisedTask& task) const;
   [[nodiscard]] bool held_back(const StartTask& start, const SupervisedTask& task);
+  void remove_groups(const std::string& pools);
   [[nodiscard]] bool withdraw(const Action& action);
 
   struct Known {
