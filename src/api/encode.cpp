@@ -205,6 +205,9 @@ std::string encode(const TaskDetail& detail) {
   out["task"] = task_json(detail.row);
   out["declared"] = declared_json(detail.declared);
   out["measured"] = declared_json(detail.measured);
+  out["host_limits"] = {{"asked", declared_json(detail.host.asked)},
+                        {"enforced", declared_json(detail.host.enforced)},
+                        {"not_enforced", declared_json(detail.host.not_enforced)}};
   out["trail"] = trail_json(detail.trail);
   return dump(out);
 }

@@ -94,9 +94,17 @@ struct Attribute {  // one line of a description: "checkpoint.interval", "10min"
   std::string value;
 };
 
+// Limits of the host: what the task file asks for, and of a task that runs, what holds.
+struct HostLimitsView {
+  std::vector<Attribute> asked;         // "cpu_quota", as in the file
+  std::vector<Attribute> enforced;      // "cpu quota"; what the pool gives too
+  std::vector<Attribute> not_enforced;  // with the reason
+};
+
 struct TaskDetail {
   PoolStatus pool;
   TaskRow row;
+  HostLimitsView host;
   std::vector<Attribute> declared;  // the task file as understood, defaults included
   std::vector<Attribute> measured;  // the checkpoint contract as it is kept
   std::vector<TrailEntry> trail;    // oldest first, bounded

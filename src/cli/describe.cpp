@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "cli/format.h"
 #include "cli/latency.h"
 #include "cli/verbs.h"
@@ -39,6 +41,18 @@ void print_declared_and_trail(Terminal& terminal, const Value& detail) {
   if (!trail.empty()) trail.print(terminal);
 }
 
+void print_host_limits(Terminal& terminal, const Value& limits) {
+  bool any = false;
+  constexpr std::pair<const char*, const char*> kinds[] = {
+      {"asked", "asked"}, {"enforced", "enforced"}, {"not_enforced", "not enforced"}};
+  for (const auto& [member, word] : kinds) {
+    for (const auto& [name, value] : limits.at(member).members) {
+      if (!std::exchange(any, true)) terminal.line("\nhost limits:");
+      print_field(terminal, std::string("  ") + word + ": " + harmless(name), value.text);
+    }
+  }
+}
+
 void print_task(Terminal& terminal, const Value& detail) {
   print_pool(terminal, detail.at("pool"));
   const Value& task = detail.at("task");
@@ -67,6 +81,7 @@ void print_task(Terminal& terminal, const Value& detail) {
   if (!task.at("exit_code").is_null()) {
     print_field(terminal, "exit code", std::to_string(task.number_at("exit_code")));
   }
+  print_host_limits(terminal, detail.at("host_limits"));
   print_declared_and_trail(terminal, detail);
 }
 

@@ -13,9 +13,10 @@
 #include "daemon/adoption_views.h"
 #include "daemon/control_calls.h"
 #include "daemon/fit_profile.h"
+#include "daemon/host_limit_views.h"
 #include "daemon/log.h"
-#include "daemon/recovery.h"
 #include "daemon/model_claims.h"
+#include "daemon/recovery.h"
 #include "daemon/report_views.h"
 #include "daemon/switch_views.h"
 #include "daemon/team_view.h"
@@ -117,9 +118,9 @@ Result<api::Subject> ControlPort::find_service(std::string_view name_or_id) {
 }
 
 Result<api::Subject> ControlPort::submit(const api::Caller& /*caller*/, config::TaskFile file) {
-  auto fitted = ask<std::shared_ptr<config::TaskFile>>(
   std::unique_lock claiming(claiming_, std::defer_lock);
   if (file.is_service()) claiming.lock();
+  auto fitted = ask<std::shared_ptr<config::TaskFile>>(
       [this, file = std::move(file)](const PoolState& state,
                                      const Books&) -> Result<std::shared_ptr<config::TaskFile>> {
         auto copy = std::make_shared<config::TaskFile>(file);
@@ -127,8 +128,8 @@ Result<api::Subject> ControlPort::submit(const api::Caller& /*caller*/, config::
           return tl::unexpected(fits.error());
         }
         if (auto fits = fit_to_profile(state, *copy); !fits) return tl::unexpected(fits.error());
-        if (auto assigned = service_ports_.assign(state, *copy); !assigned) {
         if (auto free = check_models(state, *copy); !free) return tl::unexpected(free.error());
+        if (auto assigned = service_ports_.assign(state, *copy); !assigned) {
           return tl::unexpected(assigned.error());
         }
         return copy;
@@ -292,7 +293,13 @@ Result<api::TaskDetail> ControlPort::describe_task(std::uint64_t id) {
       [this, id](const PoolState& state, const Books& books) -> Result<api::TaskDetail> {
         const TaskState* task = by_id(state, id);
         if (task == nullptr) return no_task(std::to_string(id));
-        return view_task_detail(state, books, *task, context_);
+        api::TaskDetail detail = view_task_detail(state, books, *task, context_);
+        detail.host.asked = host_limits_asked(task->spec.launch);
+        const bool runs = holds_devices(task->phase) && task->phase != Phase::waiting;
+        if (runs && outside_.host_limits) {
+          outside_.host_limits(task->allocation, task->purpose, detail.host);
+        }
+        return detail;
       });
 }
 
@@ -325,6 +332,9 @@ Result<api::ServiceDetail> ControlPort::describe_service(std::uint64_t id) {
     detail.declared = {{"concurrency", std::to_string(service->spec.concurrency)},
                        {"gpus", std::to_string(service->spec.request.count)},
                        {"compute", std::to_string(service->spec.request.share.value / 10) + "%"}};
+    for (api::Attribute& asked : host_limits_asked(service->spec.launch)) {
+      detail.declared.push_back({"host." + asked.name, std::move(asked.value)});
+    }
     for (const TaskId replica : service->replicas) {
       const TaskState& task = state.tasks.at(replica);
       const char* health = task.ready                      ? "ready"

@@ -28,6 +28,8 @@ class ControlPort final : public api::Control {
     std::function<std::int64_t(AllocationId)> port_of;                  // of a replica
     // What the proxy and the engines know of a service's requests; may wait, not on the loop.
     std::function<Result<void>(const std::string& service, api::LatencyReport& into)> latency;
+    // Of an allocation that runs: `enforced` and `not_enforced`.
+    std::function<void(AllocationId, Purpose, api::HostLimitsView& into)> host_limits;
     ContentionWatch* contention = nullptr;  // lives longer than the port
     std::function<std::vector<api::DoctorCheck>()> doctor;
     // A fresh one, or nothing.
@@ -91,7 +93,7 @@ class ControlPort final : public api::Control {
   Outside outside_;
   Loop::Clock clock_;
   ServicePorts service_ports_;
+  std::mutex claiming_;  // from looking at the models and names of others to having one's own
 };
 
-  std::mutex claiming_;  // from looking at the models and names of others to having one's own
 }  // namespace neap::daemon

@@ -31,6 +31,7 @@
 #include "daemon/forward_clock.h"
 #include "daemon/health_checks.h"
 #include "daemon/host_limit_checks.h"
+#include "daemon/host_limit_views.h"
 #include "daemon/latency_view.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -333,6 +334,17 @@ class Daemon {
     outside.address_of = [this](const std::string& name) { return router_->address_of(name); };
     outside.port_of = [this](AllocationId allocation) -> std::int64_t {
       return backend_->port_of(allocation).value_or(api::unknown);
+    };
+    auto policy = local::parse_host_policy(file.host.policy);
+    if (!policy) return tl::unexpected(policy.error());
+    outside.host_limits = [this, given = std::move(*policy)](AllocationId id, Purpose purpose,
+                                                             api::HostLimitsView& into) {
+      const auto limits = backend_->isolation().limits_of(id);
+      if (!limits) return;
+      const bool serves = purpose == Purpose::inference;
+      view_host_limits({serves ? given.inference : given.training, *limits,
+                        backend_->isolation().checks(), backend_->refused_limits_of(id)},
+                       into);
     };
     outside.contention = contention_.get();
     outside.doctor = [this, file] { return check_health(file); };

@@ -296,7 +296,10 @@ Result<TaskDetail> FakeControl::describe_task(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const Task* found = task(id);
   if (found == nullptr) return fail(ErrorCode::not_found, "no such task");
-  TaskDetail detail{pool(), found->row, {{"gpus", "2"}}, {}};
+  TaskDetail detail;
+  detail.pool = pool();
+  detail.row = found->row;
+  detail.declared = {{"gpus", "2"}};
   detail.trail.push_back({1, 1'000'000, "waiting", "", "submitted"});
   detail.trail.push_back({2, 2'000'000, "running", "n1: SIM-n1-0", "two devices were free"});
   return detail;

@@ -246,6 +246,8 @@ void LocalBackend::receive(const Report& report) {
     for (const std::string& limit : started->not_enforced) {
       note_(report.allocation, "not enforced: " + limit);
     }
+    const std::lock_guard lock(mutex_);
+    known_[report.allocation].refused = started->not_enforced;
   }
   if (report.terminal()) {
     isolation_.ended(report.allocation);
@@ -279,6 +281,12 @@ std::optional<std::int32_t> LocalBackend::port_of(AllocationId allocation) const
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(allocation);
   return found == known_.end() ? std::nullopt : found->second.port;
+}
+
+std::vector<std::string> LocalBackend::refused_limits_of(AllocationId allocation) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(allocation);
+  return found == known_.end() ? std::vector<std::string>() : found->second.refused;
 }
 
 bool LocalBackend::knows(AllocationId allocation) const {

@@ -53,6 +53,8 @@ class LocalBackend final : public Backend {
   [[nodiscard]] std::string directory_of(AllocationId allocation) const;
   // Limits of the host for each allocation; other limits while it runs.
   [[nodiscard]] Isolation& isolation() { return isolation_; }
+  // Limits that the kernel refused it when it started here: "memory max: Permission denied".
+  [[nodiscard]] std::vector<std::string> refused_limits_of(AllocationId allocation) const;
   // Is its supervisor's directory known here, running or ended?
   [[nodiscard]] bool knows(AllocationId allocation) const;
 
@@ -64,13 +66,14 @@ class LocalBackend final : public Backend {
   void receive(const Report& report);
   void ended(AllocationId allocation);
   void verify();
+  void remove_groups(const std::string& pools);
   [[nodiscard]] Result<void> limit(SupervisedTask& task) const;
   [[nodiscard]] bool held_back(const StartTask& start, const SupervisedTask& task);
-  void remove_groups(const std::string& pools);
   [[nodiscard]] bool withdraw(const Action& action);
 
   struct Known {
-    std::optional<std::int32_t> port;
+    std::optional<std::int32_t> port = {};
+    std::vector<std::string> refused = {};  // limits, by the kernel, with why
   };
 
   Settings settings_;
