@@ -148,7 +148,7 @@ std::string change_text(const assess::Line& line) {
          decimal_text(static_cast<std::int64_t>(parts), million / 100) + " %";
 }
 
-std::string json_of(const assess::Comparison& comparison) {
+std::string comparison_json(const assess::Comparison& comparison) {
   std::string out = "{\"numbers\":[";
   for (const assess::Line& line : comparison.lines) {
     out += (out.ends_with('[') ? "" : ",") + std::string("{\"name\":") + json_text(line.name) +
@@ -214,7 +214,7 @@ int compare(const Context& context, const CompareOptions& options) {
   Terminal& terminal = context.terminal();
   const bool good = found->outcome == assess::Outcome::all_better;
   if (options.json) {
-    terminal.line(json_of(*found));
+    terminal.line(comparison_json(*found));
     return good ? 0 : 1;
   }
   Table table({"NUMBER", "BEFORE", "AFTER", "CHANGE", ""});

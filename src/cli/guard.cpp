@@ -109,7 +109,7 @@ Result<simulate::SlotDemand> demand_of(const GuardOptions& options,
   return simulate::scaled_demand(rule, traffic->offered, peak);
 }
 
-Result<simulate::BacktestSpec> spec_of(const GuardOptions& options, std::int32_t slot_seconds) {
+Result<simulate::BacktestSpec> backtest_of(const GuardOptions& options, std::int32_t slot_seconds) {
   const lead_time::Costs costs{options.idle_cost, options.shortage_cost};
   if (auto done = lead_time::check(costs); !done) return tl::unexpected(done.error());
   simulate::BacktestSpec spec;
@@ -168,7 +168,7 @@ Result<GuardStudy> guard_study(const GuardOptions& options) {
   if (auto done = check_counts(options); !done) return tl::unexpected(done.error());
   const auto formats = formats_of(options);
   if (!formats) return tl::unexpected(formats.error());
-  auto spec = spec_of(options, slot_of(options, *formats));
+  auto spec = backtest_of(options, slot_of(options, *formats));
   if (!spec) return tl::unexpected(spec.error());
   std::vector<simulate::SlotDemand> services;
   for (std::size_t i = 0; i < options.traces.size(); ++i) {

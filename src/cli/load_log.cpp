@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto write_every = std::chrono::milliseconds(200);
 
-std::string seconds_text(Micros at) {
+std::string exact_seconds_text(Micros at) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%lld.%06lld",
                 static_cast<long long>(at.value / 1'000'000),
@@ -61,24 +61,26 @@ Result<void> LoadLog::close() {
 std::string LoadLog::line_of(const load::RequestResult& result) const {
   const std::string name = classes_.empty() ? "" : classes_[result.load_class].name;
   const std::string first =
-      result.first_byte ? seconds_text(*result.first_byte) : (json_ ? "null" : "");
+      result.first_byte ? exact_seconds_text(*result.first_byte) : (json_ ? "null" : "");
   const std::string retry =
       result.retry_after ? std::to_string(*result.retry_after) : (json_ ? "null" : "");
   const std::string outcome(name_of(result.outcome));
   if (json_) {
     return "{\"number\": " + std::to_string(result.number) + ", \"class\": " + json_text(name) +
-           ", \"arrival_s\": " + seconds_text(result.scheduled) +
-           ", \"started_s\": " + seconds_text(result.started) + ", \"first_byte_s\": " + first +
-           ", \"finished_s\": " + seconds_text(result.finished) +
+           ", \"arrival_s\": " + exact_seconds_text(result.scheduled) +
+           ", \"started_s\": " + exact_seconds_text(result.started) +
+           ", \"first_byte_s\": " + first +
+           ", \"finished_s\": " + exact_seconds_text(result.finished) +
            ", \"status\": " + std::to_string(result.status) +
            ", \"outcome\": " + json_text(outcome) +
            ", \"tokens\": " + std::to_string(result.tokens) + ", \"retry_after_s\": " + retry +
            ", \"sent_again\": " + (result.sent_again ? "true" : "false") + "}\n";
   }
-  return std::to_string(result.number) + "," + name + "," + seconds_text(result.scheduled) + "," +
-         seconds_text(result.started) + "," + first + "," + seconds_text(result.finished) + "," +
-         std::to_string(result.status) + "," + outcome + "," + std::to_string(result.tokens) + "," +
-         retry + "," + (result.sent_again ? "1" : "0") + "\n";
+  return std::to_string(result.number) + "," + name + "," + exact_seconds_text(result.scheduled) +
+         "," + exact_seconds_text(result.started) + "," + first + "," +
+         exact_seconds_text(result.finished) + "," + std::to_string(result.status) + "," + outcome +
+         "," + std::to_string(result.tokens) + "," + retry + "," + (result.sent_again ? "1" : "0") +
+         "\n";
 }
 
 void LoadLog::write_all(const std::stop_token& stop) {

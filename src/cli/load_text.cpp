@@ -50,7 +50,7 @@ std::string statuses_text(const LoadTotals& totals) {
   return text.empty() ? "none" : text;
 }
 
-std::string failures_text(const LoadTotals& totals) {
+std::string kinds_of_failure_text(const LoadTotals& totals) {
   std::string text;
   for (std::size_t i = 1; i < load::outcome_count; ++i) {
     const auto outcome = static_cast<Outcome>(i);
@@ -108,7 +108,7 @@ void print_load(Terminal& terminal, const load::LoadOptions& options,
   const Micros length = counted_length(options, summary);
   terminal.line(std::to_string(summary.scheduled) + " requests in " + fixed(seconds_of(length), 1) +
                 " s: " + std::to_string(summary.count(Outcome::ok)) + " ok" +
-                failures_text(summary));
+                kinds_of_failure_text(summary));
   terminal.line("status: " + statuses_text(summary));
   terminal.line(fixed(rate_of(summary.count(Outcome::ok), length), 2) + " good requests/s, " +
                 fixed(rate_of(summary.tokens, length), 1) + " tokens/s" +

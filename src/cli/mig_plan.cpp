@@ -192,7 +192,7 @@ std::string json_device(const Planned& p, std::uint32_t index) {
          json_pair("instances", instances) + "}";
 }
 
-std::string json_of(const Planned& p) {
+std::string plan_json(const Planned& p) {
   const std::string wants = json_list(p.wants.size(), [&](std::size_t w) {
     const mig::Answer& answer = p.plan.answers[w];
     return "{" + json_pair("want", json_text(config::to_text(p.wants[w]))) + "," +
@@ -228,7 +228,7 @@ int mig_plan(const Context& context, const MigPlanOptions& options) {
   if (!result) return context.failed(result.error());
   Terminal& terminal = context.terminal();
   if (options.json) {
-    terminal.line(json_of(*result));
+    terminal.line(plan_json(*result));
     return 0;
   }
   print_devices(terminal, *result);

@@ -18,7 +18,7 @@ std::string starts_text(const mig::Profile& profile, std::string_view between) {
   return text;
 }
 
-std::string json_of(const mig::DeviceModel& model) {
+std::string model_json(const mig::DeviceModel& model) {
   std::string text = "{\"model\":" + json_text(model.name) +
                      ",\"compute_slices\":" + std::to_string(model.compute_slices) +
                      ",\"memory_slices\":" + std::to_string(model.memory_slices) +
@@ -51,7 +51,7 @@ int mig_profiles(const Context& context, const MigProfilesOptions& options) {
   }
   Terminal& terminal = context.terminal();
   if (options.json) {
-    terminal.line(json_of(*model));
+    terminal.line(model_json(*model));
     return 0;
   }
   Table table({"PROFILE", "COMPUTE", "SLICES", "MEMORY", "AT MOST", "STARTS"});

@@ -8,7 +8,7 @@ namespace neap::cli {
 
 namespace {
 
-std::string joined(const std::vector<Value>& texts) {
+std::string joined_texts(const std::vector<Value>& texts) {
   std::string out;
   for (const Value& one : texts) out += (out.empty() ? "" : ", ") + one.text;
   return out;
@@ -68,7 +68,7 @@ int describe_pipeline(const Context& context, const NamedOptions& options) {
     table.add({{stage.text_at("name")},
                {stage.text_at("state"), colour_of(stage.text_at("state"))},
                {stage.text_at("work")},
-               {joined(stage.list_at("after"))},
+               {joined_texts(stage.list_at("after"))},
                {metrics_text(stage)},
                {stage.text_at("reason")}});
   }

@@ -9,7 +9,7 @@ namespace {
 
 std::string mib_text(std::int64_t mib) { return mib <= 0 ? "" : memory_text(mib); }
 
-std::string length_of(const Value& observed) {
+std::string observed_length(const Value& observed) {
   const std::int64_t us = observed.number_at("p90", -1);
   return us < 0 ? "" : length_text(us);
 }
@@ -43,10 +43,10 @@ int profiles(const Context& context, const Listing& options) {
                {mib_text(row.number_at("declared_mib"))},
                {mib_text(row.number_at("weights_mib"))},
                {mib_text(row.at("memory_mib").number_at("most", 0))},
-               {length_of(row.at("work_us"))},
-               {length_of(row.at("save_us"))},
-               {length_of(row.at("stall_us"))},
-               {length_of(row.at("restore_us"))}});
+               {observed_length(row.at("work_us"))},
+               {observed_length(row.at("save_us"))},
+               {observed_length(row.at("stall_us"))},
+               {observed_length(row.at("restore_us"))}});
   }
   if (table.empty()) {
     terminal.line("no profiles yet: nothing was submitted");

@@ -70,7 +70,7 @@ class Interrupt {
   std::thread thread_;
 };
 
-std::string list_text(const std::vector<std::string>& items) {
+std::string yaml_list(const std::vector<std::string>& items) {
   std::string text = "[";
   for (const std::string& item : items) text += (text.size() > 1 ? ", " : "") + json_text(item);
   return text + "]";
@@ -94,7 +94,7 @@ Result<std::string> task_text(const RunOptions& options, const std::string& name
   const auto add = [&text](const std::string& key, const std::string& value) {
     if (!value.empty()) text += "  " + key + ": " + json_text(value) + "\n";
   };
-  text += "  command: " + list_text(options.command) + "\n";
+  text += "  command: " + yaml_list(options.command) + "\n";
   add("tier", options.tier);
   add("team", options.team);
   add("kind", options.kind);
@@ -106,7 +106,7 @@ Result<std::string> task_text(const RunOptions& options, const std::string& name
     if (!options.compute.empty()) text += "    compute: " + json_text(options.compute) + "\n";
   }
   if (!options.checkpoint.empty()) {
-    text += "  checkpoint: {contract: " + list_text(options.checkpoint) + "}\n";
+    text += "  checkpoint: {contract: " + yaml_list(options.checkpoint) + "}\n";
   }
   if (!options.env.empty()) text += "  env:\n";
   for (const std::string& variable : options.env) {

@@ -74,8 +74,8 @@ void print_runs(Terminal& terminal, const whatif::StudyOutcome& outcome) {
   use.print(terminal);
 }
 
-void print_groups(Terminal& terminal, const char* head,
-                  const std::map<std::string, whatif::JobFigures>& groups) {
+void print_job_groups(Terminal& terminal, const char* head,
+                      const std::map<std::string, whatif::JobFigures>& groups) {
   if (groups.size() < 2) return;
   std::vector<const std::pair<const std::string, whatif::JobFigures>*> sorted;
   for (const auto& group : groups) sorted.push_back(&group);
@@ -96,8 +96,8 @@ void print_groups(Terminal& terminal, const char* head,
 }
 
 void print_one(Terminal& terminal, const whatif::Outcome& run) {
-  print_groups(terminal, "TIER", run.tiers);
-  print_groups(terminal, "TEAM", run.teams);
+  print_job_groups(terminal, "TIER", run.tiers);
+  print_job_groups(terminal, "TEAM", run.teams);
   if (!run.services.empty()) {
     Table table({"SERVICE", "MEAN REPLICAS", "MOST", "LOAD SERVED", "TOO FEW FOR"});
     for (const whatif::ServiceFigures& s : run.services) {

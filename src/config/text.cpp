@@ -32,7 +32,7 @@ std::size_t character_length(std::string_view text, std::size_t at) {
   return wrong ? 0 : length;
 }
 
-Error system_error(const std::string& path) {
+Error read_error(const std::string& path) {
   const int number = errno;
   ErrorCode code = ErrorCode::unavailable;
   if (number == ENOENT || number == ENOTDIR) code = ErrorCode::not_found;
@@ -100,7 +100,7 @@ Result<std::string> read_file(const std::string& path) {
                                        : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
-    return tl::unexpected(system_error(path));
+    return tl::unexpected(read_error(path));
   }
   if (!standard_input && !S_ISREG(status.st_mode)) {
     return fail(ErrorCode::invalid_argument, "not a regular file", path);
@@ -113,7 +113,7 @@ Result<std::string> read_file(const std::string& path) {
   while (true) {
     const ssize_t got = ::read(file.get(), block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return tl::unexpected(system_error(path));
+    if (got < 0) return tl::unexpected(read_error(path));
     if (got == 0) return text;
     text.append(block, static_cast<std::size_t>(got));
     if (text.size() > file_bytes_max) return tl::unexpected(over_size(path));

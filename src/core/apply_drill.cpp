@@ -119,27 +119,30 @@ void end_drill_pause(PoolState& state) {
   drill.resumed_at = state.now;
 }
 
-Result<void> refuse(std::string message, std::string field) {
+Result<void> refuse_drill(std::string message, std::string field) {
   return fail(ErrorCode::invalid_argument, std::move(message), std::move(field));
 }
 
 Result<void> check_limits(const DrillStarted& e) {
   const DrillLimits& limits = e.limits;
   if (e.length < seconds(1) || e.length > longest_drill) {
-    return refuse("a drill lasts 1 s to 24 h", "for");
+    return refuse_drill("a drill lasts 1 s to 24 h", "for");
   }
   if (limits.preemptions < 0 || limits.preemptions > most_drill_preemptions) {
-    return refuse("preemptions of a drill are 0 to 10000", "max_preemptions");
+    return refuse_drill("preemptions of a drill are 0 to 10000", "max_preemptions");
   }
-  if (limits.lost < Micros(0)) return refuse("lost work is 0 or more", "max_lost");
+  if (limits.lost < Micros(0)) return refuse_drill("lost work is 0 or more", "max_lost");
   const auto is_length = [](Micros length) {
     return length > Micros(0) && length <= longest_drill;
   };
-  if (!is_length(limits.ready_within)) return refuse("more than 0, up to 24 h", "ready_within");
-  if (!is_length(limits.resume_within)) return refuse("more than 0, up to 24 h", "resume_within");
-  if (!is_length(limits.freeze_within)) return refuse("more than 0, up to 24 h", "freeze_within");
+  if (!is_length(limits.ready_within))
+    return refuse_drill("more than 0, up to 24 h", "ready_within");
+  if (!is_length(limits.resume_within))
+    return refuse_drill("more than 0, up to 24 h", "resume_within");
+  if (!is_length(limits.freeze_within))
+    return refuse_drill("more than 0, up to 24 h", "freeze_within");
   if (limits.pause < Micros(0) || limits.pause > longest_pause || limits.pause >= e.length) {
-    return refuse("the pause is 0 to 10 min, and shorter than the drill", "pause");
+    return refuse_drill("the pause is 0 to 10 min, and shorter than the drill", "pause");
   }
   return {};
 }
@@ -156,11 +159,12 @@ Result<void> check_drill(const PoolState& state, const ServiceState& service,
   }
   const std::int32_t now = staying_replicas(state, service);
   if (e.replicas <= now || e.replicas > service.spec.max_replicas) {
-    return refuse("the service has " + std::to_string(now) + " replicas and may have " +
-                      std::to_string(service.spec.max_replicas) +
-                      ": a drill asks for more than the first and no more than the second, got " +
-                      std::to_string(e.replicas),
-                  "replicas");
+    return refuse_drill(
+        "the service has " + std::to_string(now) + " replicas and may have " +
+            std::to_string(service.spec.max_replicas) +
+            ": a drill asks for more than the first and no more than the second, got " +
+            std::to_string(e.replicas),
+        "replicas");
   }
   return check_limits(e);
 }

@@ -11,7 +11,7 @@ const ServiceState* live_service(const PoolState& state, std::uint64_t id) {
 }
 
 // Names the work of an answer; not_found when there is none.
-Result<api::Subject> subject_of(const PoolState& state, api::WorkKind kind, std::uint64_t id) {
+Result<api::Subject> subject_of_work(const PoolState& state, api::WorkKind kind, std::uint64_t id) {
   if (kind == api::WorkKind::service) {
     const ServiceState* service = live_service(state, id);
     if (service == nullptr) return fail(ErrorCode::not_found, "there is no such service");
@@ -27,7 +27,7 @@ Result<api::Subject> subject_of(const PoolState& state, api::WorkKind kind, std:
 Result<api::ContentionReport> ControlPort::contention(api::WorkKind kind, std::uint64_t id) {
   auto report = ask<api::ContentionReport>(
       [this, kind, id](const PoolState& state, const Books&) -> Result<api::ContentionReport> {
-        auto subject = subject_of(state, kind, id);
+        auto subject = subject_of_work(state, kind, id);
         if (!subject) return tl::unexpected(subject.error());
         api::ContentionReport made;
         made.pool = view_status(state, context_);
@@ -43,7 +43,7 @@ Result<api::ContentionReport> ControlPort::contention(api::WorkKind kind, std::u
 Result<api::BaselineReport> ControlPort::baseline(api::WorkKind kind, std::uint64_t id) {
   auto report = ask<api::BaselineReport>(
       [this, kind, id](const PoolState& state, const Books&) -> Result<api::BaselineReport> {
-        auto subject = subject_of(state, kind, id);
+        auto subject = subject_of_work(state, kind, id);
         if (!subject) return tl::unexpected(subject.error());
         api::BaselineReport made;
         made.pool = view_status(state, context_);
@@ -60,8 +60,9 @@ Result<api::BaselineReport> ControlPort::baseline(api::WorkKind kind, std::uint6
 
 Result<void> ControlPort::measure_baseline(api::WorkKind kind, std::uint64_t id,
                                            const api::BaselineOrder& order) {
-  const auto subject = ask<api::Subject>(
-      [kind, id](const PoolState& state, const Books&) { return subject_of(state, kind, id); });
+  const auto subject = ask<api::Subject>([kind, id](const PoolState& state, const Books&) {
+    return subject_of_work(state, kind, id);
+  });
   if (!subject) return tl::unexpected(subject.error());
   if (outside_.contention == nullptr) return fail(ErrorCode::unavailable, "nothing is watched");
   return outside_.contention->order(kind, subject->name, order);

@@ -11,7 +11,7 @@ namespace neap::daemon {
 
 namespace {
 
-const PipelineState* by_id(const PoolState& state, std::uint64_t id) {
+const PipelineState* pipeline_by_id(const PoolState& state, std::uint64_t id) {
   if (id > 0xffffffffULL) return nullptr;
   return find_pipeline(state, PipelineId(static_cast<std::uint32_t>(id)));
 }
@@ -20,7 +20,7 @@ tl::unexpected<Error> no_pipeline(const std::string& name) {
   return fail(ErrorCode::not_found, "no pipeline is called " + name);
 }
 
-api::Subject subject_of(const PipelineState& pipeline) {
+api::Subject subject_of_pipeline(const PipelineState& pipeline) {
   return {pipeline.id.value, pipeline.name, pipeline.owner.uid};
 }
 
@@ -33,9 +33,9 @@ Result<api::Subject> ControlPort::find_pipeline(std::string_view name_or_id) {
     std::uint64_t id = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
     const bool is_number = error == std::errc() && end == name.data() + name.size();
-    if (pipeline == nullptr && is_number) pipeline = by_id(state, id);
+    if (pipeline == nullptr && is_number) pipeline = pipeline_by_id(state, id);
     if (pipeline == nullptr) return no_pipeline(name);
-    return subject_of(*pipeline);
+    return subject_of_pipeline(*pipeline);
   });
 }
 
@@ -109,7 +109,7 @@ Result<void> ControlPort::cancel_version(const api::Caller& caller, std::uint64_
 
 Result<void> ControlPort::cancel_pipeline(const api::Caller& caller, std::uint64_t id) {
   auto name = ask<std::string>([id](const PoolState& state, const Books&) -> Result<std::string> {
-    const PipelineState* pipeline = by_id(state, id);
+    const PipelineState* pipeline = pipeline_by_id(state, id);
     if (pipeline == nullptr) return no_pipeline(std::to_string(id));
     if (pipeline->ended != Time::never()) {
       return fail(ErrorCode::conflict, pipeline->name + " has ended already");
@@ -133,7 +133,7 @@ Result<api::PipelineListing> ControlPort::list_pipelines() {
 Result<api::PipelineDetail> ControlPort::describe_pipeline(std::uint64_t id) {
   return ask<api::PipelineDetail>(
       [this, id](const PoolState& state, const Books&) -> Result<api::PipelineDetail> {
-        const PipelineState* pipeline = by_id(state, id);
+        const PipelineState* pipeline = pipeline_by_id(state, id);
         if (pipeline == nullptr) return no_pipeline(std::to_string(id));
         return api::PipelineDetail{view_status(state, context_),
                                    view_pipeline(state, *pipeline, outside_.artifacts)};

@@ -31,7 +31,7 @@ bool is_tested() {
   return testing != nullptr && std::string_view(testing) == "1";
 }
 
-std::int64_t number_of(const char* variable, std::int64_t otherwise) {
+std::int64_t number_in(const char* variable, std::int64_t otherwise) {
   const char* text = std::getenv(variable);
   const std::int64_t value = text == nullptr ? 0 : std::strtoll(text, nullptr, 10);
   return value > 0 ? value : otherwise;
@@ -69,11 +69,11 @@ bool arm_crash_points() {
 Loop::Options paced_for_tests(Loop::Options options) {
   if (!is_tested()) return options;
   options.snapshot_every = static_cast<std::uint64_t>(
-      number_of("NEAP_SNAPSHOT_EVERY", static_cast<std::int64_t>(options.snapshot_every)));
+      number_in("NEAP_SNAPSHOT_EVERY", static_cast<std::int64_t>(options.snapshot_every)));
   options.seal_every =
-      Micros(number_of("NEAP_SEAL_EVERY_MS", options.seal_every.value / 1'000) * 1'000);
+      Micros(number_in("NEAP_SEAL_EVERY_MS", options.seal_every.value / 1'000) * 1'000);
   options.retention =
-      Micros(number_of("NEAP_RETENTION_MS", options.retention.value / 1'000) * 1'000);
+      Micros(number_in("NEAP_RETENTION_MS", options.retention.value / 1'000) * 1'000);
   return options;
 }
 

@@ -452,7 +452,7 @@ class Daemon {
   std::unique_ptr<api::Server> server_;
 };
 
-std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+std::string hash_text(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 }  // namespace
 
@@ -472,8 +472,8 @@ Result<void> verify_journal(const std::string& state_dir) {
   const std::uint64_t a = hash_of(whole->state);
   const std::uint64_t b = hash_of(newest->state);
   std::printf("%llu records, state %s from record %llu, %s from snapshot %llu\n",
-              static_cast<unsigned long long>(whole->state.sequence), hex(a).c_str(),
-              static_cast<unsigned long long>(whole->snapshot_sequence + 1), hex(b).c_str(),
+              static_cast<unsigned long long>(whole->state.sequence), hash_text(a).c_str(),
+              static_cast<unsigned long long>(whole->snapshot_sequence + 1), hash_text(b).c_str(),
               static_cast<unsigned long long>(newest->snapshot_sequence));
   if (a != b) return fail(ErrorCode::internal, "the snapshot and the full replay differ", path);
   return {};

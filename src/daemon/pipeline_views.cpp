@@ -20,8 +20,8 @@ std::string state_of(const PipelineState& pipeline) {
   return any(StagePhase::stopped) ? "stopped" : "done";
 }
 
-std::string reason_of(const PoolState& state, const PipelineState& pipeline,
-                      const StageState& stage) {
+std::string stage_reason(const PoolState& state, const PipelineState& pipeline,
+                         const StageState& stage) {
   if (has_ended(stage.phase)) return stage.detail;
   if (stage.phase == StagePhase::reading) return "its metrics are being read";
   if (stage.service.valid()) return version_text(state, state.service(stage.service));
@@ -47,7 +47,7 @@ api::StageRow view_stage(const PoolState& state, const PipelineState& pipeline,
   if (stage.deploys) row.work = stage.deploys->name;
   if (stage.service.valid()) row.work = state.service(stage.service).spec.name;
   row.state = std::string(name_of(stage.phase));
-  row.reason = reason_of(state, pipeline, stage);
+  row.reason = stage_reason(state, pipeline, stage);
   for (const std::int32_t n : stage.after) {
     row.after.push_back(pipeline.stages[static_cast<std::size_t>(n)].name);
   }

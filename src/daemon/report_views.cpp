@@ -12,7 +12,7 @@ namespace {
 
 std::int64_t known(Time at) { return at == Time::never() ? api::unknown : at.us; }
 
-api::Subject subject_of(const PoolState& state, TaskId id) {
+api::Subject subject_of_id(const PoolState& state, TaskId id) {
   const TaskState* task = state.tasks.find(id);
   if (task == nullptr) return {id.value, "task " + std::to_string(id.value), 0};
   return {id.value, task->spec.name, task->spec.owner.uid};
@@ -62,12 +62,12 @@ api::DrillReport view_drill(const PoolState& state) {
                           check.kept, check.open});
   }
   for (const DrillReplica& replica : drill.placed) {
-    out.placed.push_back({subject_of(state, replica.task).name,
+    out.placed.push_back({subject_of_id(state, replica.task).name,
                           std::string(name_of(replica.source)), replica.asked.us,
                           known(replica.placed), known(replica.ready)});
   }
   for (const DrillVictim& victim : drill.victims) {
-    out.victims.push_back({subject_of(state, victim.task), victim.asked.us, victim.promised.us,
+    out.victims.push_back({subject_of_id(state, victim.task), victim.asked.us, victim.promised.us,
                            known(victim.left), known(victim.resumed), victim.lost.value,
                            victim.withdrawn, victim.forced});
   }

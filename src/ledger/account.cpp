@@ -3,7 +3,7 @@
 namespace neap::ledger {
 namespace {
 
-constexpr std::array<std::string_view, category_count> names = {
+constexpr std::array<std::string_view, category_count> category_names = {
     "useful_training",
     "useful_inference",
     "unverified",
@@ -28,7 +28,9 @@ std::int64_t ppm_of(Amount part, Amount all) {
   return static_cast<std::int64_t>(part.value() * 1'000'000 / all.value());
 }
 
-std::string_view name_of(Category category) { return names[static_cast<std::size_t>(category)]; }
+std::string_view name_of(Category category) {
+  return category_names[static_cast<std::size_t>(category)];
+}
 
 std::int64_t Totals::effective_utilisation_ppm() const { return ppm_of(useful(), provisioned); }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t longest_gap = 60;  // minutes of silence for which the last sample stands
 
-std::int64_t milli_of(const ServiceState& service, std::int64_t replicas) {
+std::int64_t milli_of_replicas(const ServiceState& service, std::int64_t replicas) {
   return replicas * service.spec.request.count * service.spec.request.share.value;
 }
 
@@ -19,9 +19,9 @@ std::int64_t needed_milli(const PoolState& state, const ServiceState& service) {
   const std::int64_t held =
       std::count_if(service.replicas.begin(), service.replicas.end(),
                     [&](TaskId id) { return holds_devices(state.tasks.at(id).phase); });
-  if (!service.in_use) return milli_of(service, held);
+  if (!service.in_use) return milli_of_replicas(service, held);
   const std::int64_t wanted = replicas_for(service, *service.in_use);
-  return milli_of(service, std::max<std::int64_t>(wanted, service.spec.min_replicas));
+  return milli_of_replicas(service, std::max<std::int64_t>(wanted, service.spec.min_replicas));
 }
 
 void count_devices(const PoolState& state, WeekSlot& sample) {

@@ -9,7 +9,7 @@
 namespace neap::measure {
 namespace {
 
-constexpr std::int64_t all = 1'000'000;
+constexpr std::int64_t whole_ppm = 1'000'000;
 
 double percent(std::int64_t ppm) { return static_cast<double>(ppm) / 10'000; }
 double milli(std::int64_t value) { return static_cast<double>(value) / 1'000; }
@@ -188,7 +188,7 @@ class Judge {
     const std::int64_t of = whole && *whole > 0 ? *whole : sum;
     // Compared as fractions: amounts of bytes times a million would overflow.
     const double part = of == 0 ? 0 : static_cast<double>(theirs) / static_cast<double>(of);
-    const double limit = static_cast<double>(limits_.neighbour_part) / all;
+    const double limit = static_cast<double>(limits_.neighbour_part) / whole_ppm;
     out.taken = part >= limit;
     if (*out.taken) {
       const std::string who = known == 1 ? out.neighbour + " takes" : "neighbours take";

@@ -17,7 +17,7 @@ struct Name {
   Field field;
 };
 // vLLM has renamed two of its own; both are known.
-constexpr std::array names{
+constexpr std::array known_names{
     Name{"vllm:num_requests_running", Field::running},
     Name{"vllm:num_requests_waiting", Field::waiting},
     Name{"vllm:kv_cache_usage_perc", Field::kv_use},
@@ -179,8 +179,8 @@ Result<EngineCounters> read_engine_metrics(std::string_view text) {
     const auto sample = sample_of(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (!sample) continue;
-    const auto known = std::ranges::find(names, sample->name, &Name::name);
-    if (known == names.end()) continue;
+    const auto known = std::ranges::find(known_names, sample->name, &Name::name);
+    if (known == known_names.end()) continue;
     if (known->field == Field::inter_token) {
       if (inter_token_name.empty()) inter_token_name = known->name;
       if (inter_token_name != known->name) continue;

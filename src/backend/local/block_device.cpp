@@ -100,7 +100,7 @@ Result<std::string> disk_of(const std::string& path) {
 namespace {
 
 // "00000000:3B:00.0" of the device with this UUID; its folder in sysfs has four digits of domain.
-std::string address_of(const std::string& uuid, const std::string& driver) {
+std::string pci_address_of(const std::string& uuid, const std::string& driver) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(driver, error)) {
     const std::string text =
@@ -125,7 +125,7 @@ Result<std::string> processors_near(const std::vector<std::string>& devices,
   std::set<std::string> lists;
   for (const std::string& uuid : devices) {
     if (uuid.starts_with("SIM-")) continue;
-    const std::string address = address_of(uuid, trees.driver);
+    const std::string address = pci_address_of(uuid, trees.driver);
     const std::string list =
         address.empty() ? "" : line_of(trees.pci + "/" + address + "/local_cpulist");
     if (list.empty()) {

@@ -131,7 +131,7 @@ std::optional<ProcessCounters> read_process(const std::string& process, bool del
   return out;
 }
 
-void read_group(const Cgroup& group, TaskCounters& into) {
+void count_group(const Cgroup& group, TaskCounters& into) {
   if (const std::string cpu = group.directory_of("cpu"); !cpu.empty()) {
     const std::string stat = text_of(cpu + "/cpu.stat");
     into.periods = number_behind(stat, "nr_periods");
@@ -293,7 +293,7 @@ HostReading read_host(Time now, const std::vector<TaskGroup>& groups, const std:
   const bool delays = text_of(proc + "/sys/kernel/task_delayacct").starts_with('1');
   for (const TaskGroup& one : groups) {
     TaskCounters& task = out.tasks[one.allocation];
-    read_group(one.group, task);
+    count_group(one.group, task);
     for (const pid_t pid : one.group.processes()) {
       if (task.processes.size() >= processes_max) break;
       auto process = read_process(proc + "/" + std::to_string(pid), delays);

@@ -118,7 +118,7 @@ std::vector<std::string> environment_of(const StartTask& start, const Json& laun
   return out;
 }
 
-Result<void> read_service(const Json& launch, std::int32_t port, SupervisedTask& task) {
+Result<void> plan_service(const Json& launch, std::int32_t port, SupervisedTask& task) {
   SupervisedService service;
   service.port = port;
   if (const Json* health = launch.find("health")) {
@@ -246,7 +246,7 @@ Result<SupervisedTask> plan_start(const StartTask& start, const PlanSettings& se
     task.watch = std::move(*watch);
   }
   if (port) {
-    if (auto read = read_service(*launch, *port, task); !read) {
+    if (auto read = plan_service(*launch, *port, task); !read) {
       return tl::unexpected(read.error());
     }
   }

@@ -17,7 +17,7 @@
 namespace neap::local {
 namespace {
 
-constexpr std::string_view prefix = "log.";
+constexpr std::string_view log_prefix = "log.";
 constexpr std::int64_t keep_free_usually = 256 * 1024 * 1024;
 constexpr std::int64_t look_every = 1024 * 1024;
 
@@ -34,10 +34,10 @@ std::vector<std::int64_t> offsets_in(const std::string& directory) {
   if (!open) return offsets;
   while (const dirent* entry = ::readdir(open.get())) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix)) continue;
+    if (!name.starts_with(log_prefix)) continue;
     std::int64_t offset = 0;
     const char* last = name.data() + name.size();
-    const auto [end, error] = std::from_chars(name.data() + prefix.size(), last, offset);
+    const auto [end, error] = std::from_chars(name.data() + log_prefix.size(), last, offset);
     if (error == std::errc{} && end == last) offsets.push_back(offset);
   }
   std::sort(offsets.begin(), offsets.end());

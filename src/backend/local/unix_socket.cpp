@@ -13,7 +13,7 @@
 namespace neap::local {
 namespace {
 
-Result<sockaddr_un> address_of(const std::string& path) {
+Result<sockaddr_un> socket_address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() > socket_path_limit) {
@@ -27,7 +27,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
 }  // namespace
 
 Result<Fd> listen_on(const std::string& path, std::optional<SocketOwner> owner) {
-  const auto address = address_of(path);
+  const auto address = socket_address_of(path);
   if (!address) return tl::unexpected(address.error());
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return tl::unexpected(system_error("socket", path));
@@ -46,7 +46,7 @@ Result<Fd> listen_on(const std::string& path, std::optional<SocketOwner> owner) 
 }
 
 Result<Fd> connect_to(const std::string& path) {
-  const auto address = address_of(path);
+  const auto address = socket_address_of(path);
   if (!address) return tl::unexpected(address.error());
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return tl::unexpected(system_error("socket", path));

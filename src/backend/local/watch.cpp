@@ -40,7 +40,7 @@ std::int64_t step_in(std::string_view name) {
 }
 
 // Names in a directory, sorted: what readdir's order is would make fingerprints differ.
-std::vector<std::string> names_in(Fd directory) {
+std::vector<std::string> entries_of(Fd directory) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::fdopendir(directory.get()), ::closedir);
   if (!open) return names;
@@ -95,7 +95,7 @@ void CheckpointWatch::find(const std::string& prefix, std::size_t depth,
                            std::vector<std::string>& out) const {
   Fd directory = open_inside(prefix.empty() ? "." : prefix, O_RDONLY | O_DIRECTORY);
   if (!directory.valid()) return;
-  for (const std::string& name : names_in(std::move(directory))) {
+  for (const std::string& name : entries_of(std::move(directory))) {
     if (out.size() >= matches_limit) return;
     if (::fnmatch(components_[depth].c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
     const std::string path = prefix.empty() ? name : prefix + "/" + name;
@@ -135,7 +135,7 @@ bool CheckpointWatch::examine(const std::string& name, Visit visit, Fingerprint&
 
 bool CheckpointWatch::examine_directory(int fd, const std::string& name, Visit visit,
                                         Fingerprint& print, int depth_left) const {
-  for (const std::string& entry : names_in(Fd(::dup(fd)))) {
+  for (const std::string& entry : entries_of(Fd(::dup(fd)))) {
     const std::string path = name + "/" + entry;
     struct stat info {};
     // A link inside a checkpoint is part of its name list only; what it points to is not ours.

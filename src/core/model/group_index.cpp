@@ -8,7 +8,7 @@
 namespace neap {
 
 namespace {
-constexpr std::array kinds{Cell::device, Cell::pair, Cell::node, Cell::rack, Cell::domain};
+constexpr std::array cell_kinds{Cell::device, Cell::pair, Cell::node, Cell::rack, Cell::domain};
 }
 
 std::uint64_t cell_of(const PoolState& state, Cell cell, DeviceId id) {
@@ -42,7 +42,7 @@ std::string group_of(const TaskSpec& spec) {
 void GroupIndex::change(const PoolState& state, const std::vector<Slot>& slots, Cell apart,
                         std::int32_t by) {
   std::vector<std::uint64_t> numbers;
-  for (const Cell kind : kinds) {
+  for (const Cell kind : cell_kinds) {
     numbers.clear();
     for (const Slot& slot : slots) numbers.push_back(cell_of(state, kind, slot.device));
     std::sort(numbers.begin(), numbers.end());

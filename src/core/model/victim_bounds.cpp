@@ -8,7 +8,7 @@ namespace neap {
 namespace {
 
 // The least on top of a heap of the standard library.
-constexpr auto later = [](const auto& a, const auto& b) { return a > b; };
+constexpr auto ends_later = [](const auto& a, const auto& b) { return a > b; };
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void VictimBounds::Tree::fit(std::size_t nodes) {
 void VictimBounds::Tree::expire(Time now) {
   while (!alarms_.empty() && alarms_.front().first <= now) {
     const auto [at, node] = alarms_.front();
-    std::pop_heap(alarms_.begin(), alarms_.end(), later);
+    std::pop_heap(alarms_.begin(), alarms_.end(), ends_later);
     alarms_.pop_back();
     if (until_[node] == at) stale_.insert(node);
   }
@@ -70,7 +70,7 @@ void VictimBounds::Tree::set(NodeId node, Bound bound) {
     until = bound.until;
     if (until != Time::never()) {
       alarms_.emplace_back(until, node.value);
-      std::push_heap(alarms_.begin(), alarms_.end(), later);
+      std::push_heap(alarms_.begin(), alarms_.end(), ends_later);
       if (alarms_.size() > 4 * until_.size() + 64) renew_alarms();
     }
   }
@@ -90,7 +90,7 @@ void VictimBounds::Tree::renew_alarms() {
   for (std::uint32_t n = 0; n < until_.size(); ++n) {
     if (until_[n] != Time::never()) alarms_.emplace_back(until_[n], n);
   }
-  std::make_heap(alarms_.begin(), alarms_.end(), later);
+  std::make_heap(alarms_.begin(), alarms_.end(), ends_later);
 }
 
 NodesByBound::NodesByBound(const VictimBounds::Tree& tree) : tree_(&tree) {

@@ -17,7 +17,7 @@ std::optional<TierId> tier_named(const PoolState& state, const std::string& name
   return std::nullopt;
 }
 
-std::int64_t milli_of(const TaskState& task) {
+std::int64_t milli_asked(const TaskState& task) {
   return task.spec.request.share.value * task.spec.request.count;
 }
 
@@ -68,11 +68,11 @@ bool may_be_promoted(const PoolState& state, const TaskState& task) {
     const bool counts = !has_ended(other.phase) && other.purpose != Purpose::inference &&
                         other.spec.team == task.spec.team;
     if (!counts) return;
-    all += milli_of(other);
-    promoted += other.tier != own_tier(state, other) ? milli_of(other) : 0;
+    all += milli_asked(other);
+    promoted += other.tier != own_tier(state, other) ? milli_asked(other) : 0;
   });
   if (promoted == 0) return true;
-  return static_cast<Wide>(promoted + milli_of(task)) * all_ppm.value <=
+  return static_cast<Wide>(promoted + milli_asked(task)) * all_ppm.value <=
          static_cast<Wide>(all) * state.spec.fairness.promoted_max.value;
 }
 

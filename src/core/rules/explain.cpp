@@ -23,7 +23,7 @@ std::string gib_text(MiB memory) {
   return std::to_string(memory.value) + " MiB";
 }
 
-std::string percent_text(MilliGpu share) {
+std::string share_text(MilliGpu share) {
   std::string text = std::to_string(share.value / 10);
   if (share.value % 10 != 0) text += "." + std::to_string(share.value % 10);
   return text + " %";
@@ -35,7 +35,7 @@ std::string request_text(const Request& request) {
     text =
         std::to_string(request.count) + (request.count == 1 ? " whole device" : " whole devices");
   } else {
-    text = percent_text(request.share) + " of a device";
+    text = share_text(request.share) + " of a device";
     if (request.count > 1) text = std::to_string(request.count) + " times " + text;
   }
   if (request.least > 0) text += " (" + std::to_string(request.least) + " will do)";
@@ -368,8 +368,8 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
     case WaitCode::no_such_device:
       return need + "; no usable device could serve it now";
     case WaitCode::compute:
-      return need + "; memory would fit, but the freest such device has " +
-             percent_text(best.share) + " of its compute left";
+      return need + "; memory would fit, but the freest such device has " + share_text(best.share) +
+             " of its compute left";
     case WaitCode::memory:
       return need + "; compute would fit, but the freest such device has " + gib_text(best.memory) +
              " left";

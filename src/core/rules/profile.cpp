@@ -41,7 +41,7 @@ void declare(TaskProfile& profile, const MemorySplit& split, MiB memory) {
 }
 
 template <class Spec>
-std::string key_of(const Spec& spec) {
+std::string profile_key_of(const Spec& spec) {
   return profile_key(spec.team, spec.profile);
 }
 
@@ -93,7 +93,7 @@ std::optional<std::int64_t> most_of(const Observed& observed) {
 }
 
 void fill_open(const PoolState& state, std::uint8_t open, TaskSpec& spec) {
-  const TaskProfile* profile = find_profile(state, key_of(spec));
+  const TaskProfile* profile = find_profile(state, profile_key_of(spec));
   if (profile == nullptr) return;
   const auto fill = [&](Learned field, const Observed& observed, auto&& set) {
     const auto value = p90_of(observed);
@@ -112,7 +112,7 @@ void fill_open(const PoolState& state, std::uint8_t open, TaskSpec& spec) {
 }
 
 void fill_open(const PoolState& state, std::uint8_t open, ServiceSpec& spec) {
-  const TaskProfile* profile = find_profile(state, key_of(spec));
+  const TaskProfile* profile = find_profile(state, profile_key_of(spec));
   if (profile != nullptr) fill_memory(*profile, open, spec);
 }
 
@@ -171,20 +171,20 @@ void note_submission(PoolState& state, const TaskSpec& spec) {
     return Purpose::batch;
   }();
   const bool declared = (spec.learned & learned_bit(Learned::memory)) == 0;
-  declare(profile_called(state, key_of(spec), purpose), spec.split,
+  declare(profile_called(state, profile_key_of(spec), purpose), spec.split,
           declared ? spec.request.memory : MiB(0));
 }
 
 void note_submission(PoolState& state, const ServiceSpec& spec, TierId tier) {
   if (spec.profile.empty()) return;
   const bool declared = (spec.learned & learned_bit(Learned::memory)) == 0;
-  declare(profile_called(state, key_of(spec), state.tier(tier).purpose), spec.split,
+  declare(profile_called(state, profile_key_of(spec), state.tier(tier).purpose), spec.split,
           declared ? spec.request.memory : MiB(0));
 }
 
 void observe(PoolState& state, const TaskState& task, Observation what, std::int64_t value) {
   if (task.spec.profile.empty() || value <= 0) return;
-  TaskProfile& profile = profile_called(state, key_of(task.spec), task.purpose);
+  TaskProfile& profile = profile_called(state, profile_key_of(task.spec), task.purpose);
   const auto into = [&]() -> Observed& {
     switch (what) {
       case Observation::memory:

@@ -6,7 +6,7 @@ namespace neap::gateway {
 namespace {
 
 constexpr Micros slice = seconds(2);
-constexpr std::size_t slices = 16;
+constexpr std::size_t slices_kept = 16;
 constexpr Micros rate_span = seconds(10);
 constexpr Micros evidence_span = seconds(5);  // of a replica that answers rarely
 constexpr std::uint64_t answers_for_rate = 3;
@@ -15,7 +15,8 @@ constexpr Micros least_wait = milliseconds(20);
 
 }  // namespace
 
-AdmissionDriver::ServiceState::ServiceState() : busy(slice, slices), first_bytes(slice, slices) {}
+AdmissionDriver::ServiceState::ServiceState()
+    : busy(slice, slices_kept), first_bytes(slice, slices_kept) {}
 
 void AdmissionDriver::note(const RequestRecord& record, Time now) {
   if (!record.allocation.valid() || !record.complete || record.status >= 400) return;

@@ -13,7 +13,7 @@ namespace {
 //
 // A client that goes away ends its coroutine without a word. Its entry is known by `due`: whoever
 // waits says when it looks again. A rule after the action answers whoever did not get through it.
-constexpr std::string_view program = R"lua(
+constexpr std::string_view lua_program = R"lua(
 local services = {}
 local late = 0.5         -- s after `due`: the client has gone
 local handover = 0.01    -- s of work that stand in HAProxy's own queue, so that no place stays free
@@ -351,7 +351,7 @@ std::string waiting_variable(std::size_t place) { return "proc.w" + std::to_stri
 std::string render_admission(const std::vector<Endpoint>& endpoints,
                              const std::map<std::string, AdmissionFigures>& figures) {
   std::string out = "-- Written by neap, overwritten at every change.";
-  out += program;
+  out += lua_program;
   for (std::size_t place = 0; place < endpoints.size(); ++place) {
     const Endpoint& e = endpoints[place];
     const Admission& a = e.admission;

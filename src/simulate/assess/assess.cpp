@@ -11,7 +11,7 @@ namespace neap::assess {
 
 namespace {
 
-constexpr std::int64_t milli = 1'000;
+constexpr std::int64_t milli_of_one = 1'000;
 constexpr std::int64_t coincident_below_ppm = 100'000;  // complementary, of curves that coincide
 
 std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
@@ -36,7 +36,7 @@ std::vector<std::int64_t> claims_of(const AssessSpec& spec, std::span<const std:
     if (i >= use.size()) continue;
     while (most.back() > i + ahead) most.pop_back();
     const std::int64_t peak = use[most.back()];
-    claims[i] = up(up(peak * (million + spec.reserve.value), million), milli) * milli;
+    claims[i] = up(up(peak * (million + spec.reserve.value), million), milli_of_one) * milli_of_one;
   }
   return claims;
 }
@@ -69,26 +69,28 @@ class Trial {
         backlog = sum_of(waiting);
       }
       const std::size_t i = now % slots;
-      if (inference_[i] > devices * milli) return std::nullopt;
+      if (inference_[i] > devices * milli_of_one) return std::nullopt;
       const auto movable =
           static_cast<std::int64_t>(Wide{training_[i]} * spec_.interruptible.value / million);
-      const std::int64_t room =
-          devices * milli - std::min(devices * milli, claims_[i]) - (training_[i] - movable);
+      const std::int64_t room = devices * milli_of_one -
+                                std::min(devices * milli_of_one, claims_[i]) -
+                                (training_[i] - movable);
       if (room < 0) return std::nullopt;
       if (movable > 0) waiting.push_back({now, movable});
       const std::int64_t served = serve(waiting, room, now, shared);
       // Whole devices that inference takes back; one that merely has no work changes no side. What
       // they cost is work to do again, of what was interrupted.
-      const std::int64_t left = devices - std::min(devices, up(claims_[i], milli));
+      const std::int64_t left = devices - std::min(devices, up(claims_[i], milli_of_one));
       if (const std::int64_t back = trainings - left; back > 0) {
         shared.switches += back;
-        const auto lost = static_cast<std::int64_t>(Wide{back} * spec_.switch_cost.value * milli *
-                                                    spec_.interruptible.value / million);
+        const auto lost =
+            static_cast<std::int64_t>(Wide{back} * spec_.switch_cost.value * milli_of_one *
+                                      spec_.interruptible.value / million);
         const std::int64_t again = up(lost, slot_.value);
         if (again > 0) waiting.push_front({waiting.empty() ? now : waiting.front().arrived, again});
         trainings = left;
       }
-      trainings = std::max(trainings, up(training_[i] - movable + served, milli));
+      trainings = std::max(trainings, up(training_[i] - movable + served, milli_of_one));
       if (!waiting.empty() && now - waiting.front().arrived >= most_delay) return std::nullopt;
     }
     if (sum_of(waiting) > backlog) return std::nullopt;
@@ -156,7 +158,7 @@ Result<void> check(const AssessSpec& spec, const UseTrace& training, const UseTr
 
 Result<std::int64_t> size_of(std::int64_t given, std::span<const std::int64_t> use,
                              const char* field) {
-  const std::int64_t peak = up(*std::max_element(use.begin(), use.end()), milli);
+  const std::int64_t peak = up(*std::max_element(use.begin(), use.end()), milli_of_one);
   if (given == 0) return std::max<std::int64_t>(1, peak);
   if (given >= peak && given <= most_use_devices) return given;
   return fail(ErrorCode::invalid_argument,
@@ -245,7 +247,7 @@ Result<Assessment> assess(const AssessSpec& spec, const UseTrace& training_trace
   out.slots = static_cast<std::int64_t>(slots);
   out.apart = *for_training + *for_inference;
   const Wide used = sum_of(training) + sum_of(inference);
-  const Wide each = Wide{out.slots} * milli;
+  const Wide each = Wide{out.slots} * milli_of_one;
   out.use_apart_ppm = ppm_of(used, each * out.apart);
   fill_curves(training, inference, slot, out);
   const std::int64_t peak = *std::max_element(inference.begin(), inference.end());
@@ -271,7 +273,7 @@ Result<Assessment> assess(const AssessSpec& spec, const UseTrace& training_trace
   if (shared) {
     const Wide length = Wide{out.slots} * slot.value;
     out.switches_per_day_milli =
-        static_cast<std::int64_t>(Wide{shared->switches} * milli * hours(24).value / length);
+        static_cast<std::int64_t>(Wide{shared->switches} * milli_of_one * hours(24).value / length);
     out.switching_ppm =
         ppm_of(Wide{shared->switches} * spec.switch_cost.value, length * out.together);
     out.longest_delay = slot * shared->longest;

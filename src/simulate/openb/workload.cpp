@@ -46,7 +46,8 @@ class Models {
   std::vector<std::string>& names_;
 };
 
-Result<void> add_nodes(const std::vector<trace::OpenbNode>& rows, Models& models, Workload& into) {
+Result<void> add_traced_nodes(const std::vector<trace::OpenbNode>& rows, Models& models,
+                              Workload& into) {
   for (const trace::OpenbNode& row : rows) {
     if (row.gpus > most_devices) {
       return fail(ErrorCode::too_large, "node " + row.name + " has more than " +
@@ -87,7 +88,8 @@ using DemandKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::uint
 // In the order in which classes of one count stand: by CPU, share, devices, models.
 using ClassKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::string>;
 
-Result<void> add_pods(const std::vector<trace::OpenbPod>& rows, Models& models, Workload& into) {
+Result<void> add_traced_pods(const std::vector<trace::OpenbPod>& rows, Models& models,
+                             Workload& into) {
   std::map<DemandKey, std::uint32_t> shapes;
   std::map<ClassKey, TaskClass> classes;
   for (const trace::OpenbPod& row : rows) {
@@ -165,8 +167,10 @@ Result<Workload> make_workload(const std::vector<trace::OpenbNode>& nodes,
                                const std::vector<trace::OpenbPod>& pods) {
   Workload workload;
   Models models(workload.models);
-  if (auto done = add_nodes(nodes, models, workload); !done) return tl::unexpected(done.error());
-  if (auto done = add_pods(pods, models, workload); !done) return tl::unexpected(done.error());
+  if (auto done = add_traced_nodes(nodes, models, workload); !done)
+    return tl::unexpected(done.error());
+  if (auto done = add_traced_pods(pods, models, workload); !done)
+    return tl::unexpected(done.error());
   if (workload.pods.empty()) return fail(ErrorCode::invalid_argument, "expected pods");
   workload.typical = count_typical(workload.classes);
   return workload;

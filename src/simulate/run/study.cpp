@@ -26,7 +26,7 @@ std::int64_t served_of(const Outcome& outcome) {
   return least;
 }
 
-constexpr std::array<Figure, 14> figures = {{
+constexpr std::array<Figure, 14> compared_figures = {{
     {"mean_wait_us", Better::lower, [](const Outcome& o) { return o.all.wait.mean_us; }},
     {"p50_wait_us", Better::lower, [](const Outcome& o) { return o.all.wait.p50_us; }},
     {"p99_wait_us", Better::lower, [](const Outcome& o) { return o.all.wait.p99_us; }},
@@ -85,7 +85,7 @@ Result<StudyOutcome> run_study(const Study& study, const Hooks& hooks) {
   const std::span<const Outcome> runs(out.runs);
   for (std::size_t policy = 1; policy < study.policies.size(); ++policy) {
     Comparison comparison{study.policies.front().name, study.policies[policy].name, {}};
-    for (const Figure& figure : figures) {
+    for (const Figure& figure : compared_figures) {
       comparison.figures.push_back(
           compare(figure, runs.subspan(0, seeds), runs.subspan(policy * seeds, seeds)));
     }
