@@ -9,10 +9,12 @@ import sys
 
 import content_rules
 import include_rules
+import name_rules
 import shape_rules
 from files import load
 
-CHECKS = include_rules.CHECKS + shape_rules.CHECKS + content_rules.CHECKS
+CHECKS = (include_rules.CHECKS + shape_rules.CHECKS + content_rules.CHECKS
+          + name_rules.CHECKS)
 
 
 def run(root):

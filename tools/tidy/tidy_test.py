@@ -147,6 +147,22 @@ class TidyTest(unittest.TestCase):
         self.assert_rules({"src/journal/log.cpp": "int a;\n",
                            "tests/all/x_test.cpp": '#include "journal/log.h"\n'})
 
+    def test_names_that_meet_when_files_are_compiled_as_one(self):
+        own = "namespace neap {{\nnamespace {{\n{}\n}}  // namespace\n}}\n"
+        first, second = "src/cli/a_test.cpp", "src/cli/b_test.cpp"
+        for declared in ("constexpr int most = 3;", "int most(long a) {\n  return 1;\n}",
+                         "struct most {\n};"):
+            self.assert_rules({first: own.format("int most(int a);"), second: own.format(declared)},
+                              "unnamed-name")
+        self.assert_rules({first: own.format("int most(int a);"),
+                           second: own.format("int f() {\n  int most = 1;\n  return most;\n}")})
+        alias = own.format("using J = int;")
+        self.assert_rules({first: alias, second: alias})
+        elsewhere = own.replace("neap", "neap::b_test")
+        self.assert_rules({first: own.format("int most;"), second: elsewhere.format("int most;")})
+        self.assert_rules({first: own.format("int most;"),
+                           "src/cli/c_property.cpp": own.format("int most;")})
+
     def test_assert(self):
         use = "inline void f() { assert(1); }\n"
         self.assert_rules({"src/ledger/a.h": HEADER + use}, "assert")
