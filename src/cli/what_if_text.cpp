@@ -127,7 +127,7 @@ void print_never_started(Terminal& terminal, const whatif::Outcome& run) {
   table.print(terminal);
 }
 
-std::string ratio_text(std::int64_t ppm) {
+std::string wait_ratio_text(std::int64_t ppm) {
   if (ppm < 0) return "-";
   char text[48];
   std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(ppm / 1'000'000),
@@ -162,7 +162,7 @@ void print_comparison(Terminal& terminal, const whatif::Comparison& comparison) 
     table.add({{name},
                {value_text(c.name, c.reference_mean)},
                {value_text(c.name, c.other_mean)},
-               {ratio_text(c.ratio_ppm), colour},
+               {wait_ratio_text(c.ratio_ppm), colour},
                {judged ? std::to_string(c.seeds_better) : "-"},
                {judged ? std::to_string(c.seeds_worse) : "-"},
                {std::to_string(c.seeds_equal)}});
