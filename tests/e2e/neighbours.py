@@ -10,7 +10,7 @@ import subprocess
 from pool import NEAP, NORMAL, PYTHON, ROOT, SDK, SERVING, Pool, wait_for
 
 EXAMPLES = ROOT / "examples/llm"
-TRAINERS, RATE, TOKENS = 4, 4, 24
+TRAINERS, RATE, TOKENS = 7, 4, 24
 THREADS = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
 
 # Reads a file of its own around the page cache, several at once.
