@@ -56,7 +56,7 @@ def crash_points():
     names = []
     for path in ("src/daemon/crash_points.cpp", "src/journal/crash_points.cpp"):
         text = (ROOT / path).read_text(encoding="utf-8")
-        array = re.search(r"crash_point_count> names\s*=?\s*\{(.*?)\};", text, re.DOTALL)
+        array = re.search(r"crash_point_count> \w+\s*=?\s*\{(.*?)\};", text, re.DOTALL)
         found = re.findall(r'"([a-z_]+)"', array[1])
         header = (ROOT / path).with_suffix(".h").read_text(encoding="utf-8")
         assert len(found) == int(re.search(r"crash_point_count = (\d+);", header)[1]), path

@@ -233,6 +233,8 @@ class PipelineTest(unittest.TestCase):
         done = pool.cli("submit", "--replace", file)
         self.assertEqual(done.returncode, 0, done.stderr)
         wait_for("v2 to answer", lambda: traffic.answers[-1] == "v2")
+        # What is given up before that goes back to v1, the last that was whole.
+        wait_for("v1 to be gone", lambda: pool.status()["tasks_running"] == 1)
         # One that never gets healthy is given up, and v2 goes on.
         file.write_text(json.dumps({"service": chat(pool, "broken")}))
         self.assertEqual(pool.cli("submit", "--replace", file).returncode, 0)
