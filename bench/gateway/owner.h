@@ -42,6 +42,8 @@ class Owner {
     auto opened = gateway::HaproxyGateway::open({.folder = folder, .program = "haproxy"}, {});
     if (!opened) fail_bench(to_string(opened.error()));
     gateway_ = std::move(*opened);
+    // As the daemon does: what is taken over opens no more until keys and certificate are named.
+    must([&](gateway::Gateway::Done done) { gateway_->set_front({}, std::move(done)); });
   }
 
   void ensure(const gateway::Endpoint& endpoint) {
