@@ -103,6 +103,8 @@ class Api:
 
     def call(self, method, path, body=None):
         """(status, parsed answer). Gone when there is no whole answer."""
+        if method != "GET":
+            self.close()  # an idle connection may have been closed: see below
         data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
         for attempt in (0, 1):
             fresh = self._connection.sock is None
