@@ -61,7 +61,7 @@ def sdk_task(pool, name, command):
     return pool.submit_task(name, command, tier=NORMAL, gpus=1, checkpoint={
         "contract": "sdk", "interval": "10min", "save_time": "1s", "stall_time": "1s",
         "drain_time": "1s", "release_time": "1s", "restore_time": "5s"},
-        env={"PYTHONPATH": str(SDK), **THREADS})
+        env={"PYTHONPATH": str(SDK)})  # its threads: as many as PyTorch takes of itself
 
 
 def trainers(pool, count=TRAINERS):
