@@ -152,6 +152,17 @@ class AdmissionTest : public ::testing::Test {
     }));
   }
 
+  // A second service, so a new worker, once one request of the first has waited for a second.
+  void reload_while_one_is_held() {
+    service_.admission.hold = 3;
+    ASSERT_TRUE(ensure());
+    send({}, "held");
+    ASSERT_TRUE(waiting(1));
+    std::this_thread::sleep_for(1s);
+    Endpoint other{.service = "other", .port = free_port()};
+    ASSERT_TRUE(done([&](Gateway::Done d) { gateway_->ensure_service(other, std::move(d)); }));
+  }
+
   std::string folder_;
   Endpoint service_;
   std::unique_ptr<HaproxyGateway> gateway_;
@@ -269,14 +280,8 @@ TEST_F(AdmissionTest, E1_AHoldEndsWithItsTime) {
 }
 
 TEST_F(AdmissionTest, E3_WhoIsHeldAcrossAReloadMeetsTheFirstReplicaToo) {
-  service_.admission.hold = 3;
   const TinyServer server;
-  ASSERT_TRUE(ensure());
-  send({}, "held");
-  ASSERT_TRUE(waiting(1));
-  std::this_thread::sleep_for(1s);
-  Endpoint other{.service = "other", .port = free_port()};
-  ASSERT_TRUE(done([&](Gateway::Done d) { gateway_->ensure_service(other, std::move(d)); }));
+  reload_while_one_is_held();
   ASSERT_TRUE(waiting(1));  // in the worker of before
   ASSERT_TRUE(add(1, server, 4));
   finish();
@@ -287,14 +292,8 @@ TEST_F(AdmissionTest, E3_WhoIsHeldAcrossAReloadMeetsTheFirstReplicaToo) {
 }
 
 TEST_F(AdmissionTest, E1_AHoldIsNoLongerForAReload) {
-  service_.admission.hold = 3;
   service_.admission.hold_for = milliseconds(1500);
-  ASSERT_TRUE(ensure());
-  send({}, "held");
-  ASSERT_TRUE(waiting(1));
-  std::this_thread::sleep_for(1s);
-  Endpoint other{.service = "other", .port = free_port()};
-  ASSERT_TRUE(done([&](Gateway::Done d) { gateway_->ensure_service(other, std::move(d)); }));
+  reload_while_one_is_held();
   finish();
   ASSERT_EQ(count("held", 503), 1);
   EXPECT_LT(replies_.front().second.seconds, 2.2);
