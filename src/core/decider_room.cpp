@@ -246,14 +246,21 @@ bool Decider::reclaim_loans(TaskId lender) {
   return some_leave;
 }
 
-// What is kept for lighter tasks is given to a heavier one that lacks it.
+// What is kept for lighter tasks is given to a heavier one that lacks it; what is kept for one of
+// its own tier, to a task whose team lacks its guarantee.
 bool Decider::give_room_to(const TaskState& task) {
   const auto& reserved = state_.index->reserved;
+  if (reserved.empty()) return false;
+  const Shape& shape = state_.shape(task.shape);
+  const TeamRights rights(state_, shape);
   for (auto at = reserved.rbegin(); at != reserved.rend(); ++at) {
-    const TaskState& other = state_.tasks.at(*at);
-    if (state_.tier(other.tier).weight >= state_.tier(task.tier).weight) continue;
-    if (!stands_in_the_way(state_, state_.plans.at(*at), state_.shape(task.shape), now_)) continue;
-    drop_plan_of(*at, "a heavier task needs the room");
+    const Plan& plan = state_.plans.at(*at);
+    if (!rights.may_have_room_of(plan)) continue;
+    if (!stands_in_the_way(state_, plan, shape, now_)) continue;
+    const bool heavier =
+        state_.tier(task.tier).weight > state_.tier(state_.tasks.at(*at).tier).weight;
+    drop_plan_of(*at, heavier ? "a heavier task needs the room"
+                              : "a team that has less than its guarantee needs the room");
     return true;
   }
   return false;

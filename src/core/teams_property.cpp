@@ -100,6 +100,15 @@ class SharedPool {
       out << "\n  " << task.spec.name << " " << task.spec.team << " " << task.spec.tier << " "
           << task.spec.request.count << " " << script_.where(task.spec.name);
     });
+    for (const auto& [task, plan] : script_.state.plans) {
+      out << "\n  " << (plan.kind == PlanKind::reservation ? "room for " : "plan of ")
+          << script_.state.tasks.at(task).spec.name << ", held by";
+      for (const Victim& victim : plan.victims) {
+        out << " " << script_.state.tasks.at(victim.task).spec.name;
+      }
+      out << ", devices";
+      for (const Slot& slot : plan.slots) out << " " << slot.device.value;
+    }
     return out.str();
   }
 
@@ -317,8 +326,9 @@ class SharedPool {
   }
 
   // It asks, by tasks of one device that nothing but devices keeps from starting, its own tasks are
-  // on fewer devices than it is guaranteed (parts of devices make no whole one), and what others
-  // hold is neither heavier nor of a size that would take others' guarantees.
+  // on fewer devices than it is guaranteed (parts of devices make no whole one; those that are kept
+  // for one of its own are its own affair), and what others hold, or is kept for them, is neither
+  // heavier nor of a size that would take others' guarantees.
   [[nodiscard]] bool could_have(const Team& team) const {
     const PoolState& state = script_.state;
     bool asks = false, heavier = false, large = false;
@@ -332,6 +342,13 @@ class SharedPool {
       }
       if (mine && holds_devices(task.phase)) {
         for (const Slot& slot : task.slots) its.insert(slot.device);
+      }
+      if (const auto plan = state.plans.find(task.id);
+          plan != state.plans.end() && plan->second.kind == PlanKind::reservation) {
+        for (const Slot& slot : plan->second.slots) {
+          if (mine) its.insert(slot.device);
+        }
+        heavier = heavier || (!mine && task.spec.tier == "train_deadline_near");
       }
       if (mine || !holds_devices(task.phase)) return;
       heavier = heavier || task.spec.tier == "train_deadline_near";

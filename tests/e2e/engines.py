@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 from pool import PYTHON, ROOT, SERVING, wait_for
-from programs import write_once
+from programs import Request, write_once
 
 LLM = ROOT / "examples/llm"
 LLAMA = ROOT / "examples/llama/serve.mjs"
@@ -116,6 +116,13 @@ def serve_vllm(pool, name, log, **fields):
 def wait_ready(pool, name, count=1):
     wait_for(lambda: "replicas of %s to be ready: %s" % (name, pool.service(name)["service"]),
              lambda: pool.service(name)["service"]["replicas_ready"] == count)
+
+
+def wait_routed(pool, name):
+    """A replica is ready before the proxy knows of it; who goes before is not asked for memory."""
+    wait_ready(pool, name)
+    wait_for("%s to answer through the proxy" % name,
+             lambda: Request(pool, name, "/health", timeout=5).ended().status == 200)
 
 
 def port_of(pool, name):

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from engines import (LLM, complete, export, folder, port_of, readable, serve_llama, serve_py,
-                     serve_vllm, torch_is_there, wait_ready, why_no_llama)
+                     serve_vllm, torch_is_there, wait_ready, wait_routed, why_no_llama)
 from pool import PYTHON, Pool, wait_for
 from records import Load, records_of, streamer
 
@@ -129,7 +129,7 @@ class MemoryComesBack(unittest.TestCase):
     def test_c3_a_real_server_gives_all_of_it_back_before_it_is_stopped(self):
         pool = Pool(self).start()
         pool.submit(serve_py(pool, "chat", "--checkpoints", str(folder(pool, "none"))))
-        wait_ready(pool, "chat")
+        wait_routed(pool, "chat")
         pool.delete("/v1/services/chat")
         line = self.log_line(pool, "goes: ")
         self.assertRegex(line, r"offload: done, \d+ bytes.*drop: done, \d+ bytes.*"
@@ -145,7 +145,7 @@ class MemoryComesBack(unittest.TestCase):
         asked = folder(pool, "asked") / "log"
         asked.parent.chmod(0o777)
         pool.submit(serve_vllm(pool, "chat", asked))
-        wait_ready(pool, "chat")
+        wait_routed(pool, "chat")
         pool.delete("/v1/services/chat")
         wait_for("it to end", lambda: pool.status()["tasks_running"] == 0)
         self.assertEqual(asked.read_text().splitlines(),
@@ -157,7 +157,7 @@ class MemoryComesBack(unittest.TestCase):
         asked = folder(pool, "asked") / "log"
         asked.parent.chmod(0o777)
         pool.submit(serve_vllm(pool, "chat", asked))
-        wait_ready(pool, "chat")
+        wait_routed(pool, "chat")
         (pool.work / "hang").touch()
         begin = time.monotonic()
         pool.delete("/v1/services/chat")

@@ -322,10 +322,11 @@ std::string guarantee_text(const PoolState& state, const Shape& shape) {
   std::string text;
   teams->for_chain(teams->find(shape.team).value_or(-1), [&](std::int32_t n) {
     const Team& team = teams->at(n);
-    if (!text.empty() || team.all.expected >= team.guarantee) return;
-    text = "; team " + team.name + " has " + devices_text(team.all.expected) + " of its " +
+    const std::int64_t expected = expected_of(state, team);
+    if (!text.empty() || expected >= team.guarantee) return;
+    text = "; team " + team.name + " has " + devices_text(expected) + " of its " +
            devices_text(team.guarantee) + " guaranteed devices";
-    if (team.all.expected + milli_of(shape.request) > team.guarantee) {
+    if (expected + milli_of(shape.request) > team.guarantee) {
       text += ", and would have more with it: nobody of its tier is asked to yield";
     }
   });

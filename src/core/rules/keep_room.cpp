@@ -9,6 +9,7 @@
 #include "core/rules/departure.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/teams.h"
 
 namespace neap {
 
@@ -354,6 +355,8 @@ std::optional<Loan> find_loan(const PoolState& state, const TaskState& task, Tim
 bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& demand, Time now) {
   const PreemptSpec& preempt = state.spec.preempt;
   const Time needed_by = now + preempt.checkpoint_interval + preempt.grace;
+  const TeamRights rights(state, demand);
+  TeamRights::Taken taken;
   std::set<NodeId> nodes;
   for (const Slot& slot : plan.slots) nodes.insert(state.device(slot.device).node);
   for (const NodeId node : nodes) {
@@ -365,8 +368,9 @@ bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& de
     give_back(state, plan, room);
     for (const Victim& victim : plan.victims) {
       const TaskState& task = state.tasks.at(victim.task);
-      if (preempt.enabled && may_yield_to(state, task, demand) &&
-          cheapest_offer(state, task, now, needed_by)) {
+      if (preempt.enabled && may_yield_to(state, task, demand, rights.taking()) &&
+          rights.may_ask(task) && cheapest_offer(state, task, now, needed_by) &&
+          rights.take(task, held_milli(task), taken)) {
         take_away(state, task, demand, room);
       }
     }

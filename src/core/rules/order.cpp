@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "core/model/check.h"
+#include "core/rules/teams.h"
 
 namespace neap {
-
-namespace {}
 
 HeadOrder::HeadOrder(const PoolState& state) : state_(state), teams_(state.index->teams.get()) {
   if (teams_ == nullptr) return;
@@ -88,7 +87,7 @@ HeadOrder::Contender HeadOrder::first_of(const ByTeam& teams) const {
     const auto [number, winner] = *best.begin();
     best.erase(best.begin());
     const Team& team = teams_->at(number);
-    enter(team.parent, {winner.head, winner.team, team.all.expected < team.guarantee,
+    enter(team.parent, {winner.head, winner.team, expected_of(state_, team) < team.guarantee,
                         share_of(team.all, team.weight)});
   }
   return best.begin()->second;

@@ -119,6 +119,39 @@ std::optional<std::int32_t> limit_in_the_way(const PoolState& state, const std::
 
 // ---- guarantees ------------------------------------------------------------------------------
 
+namespace {
+
+// Of what a plan claims, that which others have who are not leaving.
+std::int64_t held_by_tenants(const PoolState& state, const Plan& plan) {
+  std::int64_t held = 0;
+  for (const Slot& slot : plan.slots) {
+    std::int64_t here = 0;
+    for (const Tenant& tenant : state.device(slot.device).tenants) {
+      const TaskState& task = state.tasks.at(tenant.task);
+      const bool stays = task.phase == Phase::starting || task.phase == Phase::running;
+      if (stays && task.id != plan.task) here += tenant.share.value;
+    }
+    held += std::min(here, std::int64_t{slot.share.value});
+  }
+  return held;
+}
+
+}  // namespace
+
+std::int64_t expected_of(const PoolState& state, const Team& team) {
+  std::int64_t expected = team.all.expected;
+  // For order and rights alike it matters only to a team that has a guarantee.
+  if (team.guarantee == 0) return expected;
+  const TeamIndex& teams = *state.index->teams;
+  for (const TaskId id : state.index->reserved) {
+    bool its_own = false;
+    teams.for_chain(teams.find(state.tasks.at(id).spec.team).value_or(-1),
+                    [&](std::int32_t n) { its_own = its_own || &teams.at(n) == &team; });
+    if (its_own) expected -= held_by_tenants(state, state.plans.at(id));
+  }
+  return expected;
+}
+
 TeamRights::TeamRights(const PoolState& state, const Shape& demand)
     : state_(state),
       teams_(state.index->teams.get()),
@@ -139,12 +172,12 @@ bool TeamRights::is_above_demand(std::int32_t team) const {
 
 bool TeamRights::is_entitled_beside(std::int32_t team) const {
   const Team& one = teams_->at(team);
-  return one.all.expected + demand_ <= one.guarantee;
+  return expected_of(state_, one) + demand_ <= one.guarantee;
 }
 
 std::int64_t TeamRights::spare_of(std::int32_t team) const {
   const Team& one = teams_->at(team);
-  const std::int64_t above = std::max<std::int64_t>(0, one.all.expected - one.guarantee);
+  const std::int64_t above = std::max<std::int64_t>(0, expected_of(state_, one) - one.guarantee);
   // What a team has above it and the demand alike stays within, up to the demand.
   return is_above_demand(team) ? above + demand_ : above;
 }
@@ -165,6 +198,16 @@ bool TeamRights::may_ask(const TaskState& task) const {
     seen = n;
   }
   return seen >= 0 && is_entitled_beside(seen);
+}
+
+bool TeamRights::may_have_room_of(const Plan& reservation) const {
+  const TaskState& task = state_.tasks.at(reservation.task);
+  if (!may_ask(task)) return false;
+  if (state_.tier(task.tier).weight < state_.tier(tier_).weight) return true;
+  std::int64_t kept = -held_by_tenants(state_, reservation);
+  for (const Slot& slot : reservation.slots) kept += slot.share.value;
+  Taken taken;
+  return take(task, kept, taken);
 }
 
 bool TeamRights::take(const TaskState& task, std::int64_t milli, Taken& taken) const {

@@ -36,6 +36,10 @@ struct TeamFault {
                                                            const std::string& team,
                                                            std::int64_t more);
 
+// milli-GPU that the team has or counts on: of what is kept for its tasks until others leave
+// (docs/decisions/0011) only what they have left, for they may stay.
+[[nodiscard]] std::int64_t expected_of(const PoolState& state, const Team& team);
+
 // What a demand may take from whom, as the teams stand now. A task that it takes leaves no team
 // with less than its guarantee. From its own tier it takes while its team (seen from below the
 // first team that both have above them) stays within its guarantee. Inference is not bound.
@@ -48,6 +52,9 @@ class TeamRights {
   // Whether this task may be among those asked at all: by tier, and for the guarantee alone. It
   // speaks of the task itself: of several see allows().
   [[nodiscard]] bool may_ask(const TaskState& task) const;
+  // Whether room that is kept for a task that waits may be given to the demand instead: as if that
+  // task ran there.
+  [[nodiscard]] bool may_have_room_of(const Plan& reservation) const;
   [[nodiscard]] bool allows(std::span<const Victim> victims) const;
   // Of these, taken in turn, those that may be asked together.
   [[nodiscard]] std::vector<bool> together(std::span<const Victim> in_turn) const;

@@ -194,6 +194,44 @@ TEST(Teams, D6_AGuaranteeIsTakenFromAsManyAsItNeeds) {
   EXPECT_LE(speech, 1);
 }
 
+// Two of vision's tasks share the node; a third one, of the whole node, has been passed.
+Script pool_with_room_kept(std::vector<TeamSpec> teams, const std::string& passed) {
+  Script s = pool_with(std::move(teams));
+  const auto lasting = [](TaskSpec task, Micros work) {
+    task.work = work;
+    return task;
+  };
+  run(s, lasting(of_team("vision", "a", 4), hours(1)));
+  run(s, lasting(of_team("vision", "b", 4), hours(9)));
+  EXPECT_TRUE(s.submit(lasting(of_team(passed, "large", 8), hours(9))));
+  s.work(hours(1));
+  EXPECT_TRUE(s.submit(lasting(of_team("vision", "late", 4), hours(9))));
+  s.exited("a", 0);
+  s.started("late");
+  s.work(minutes(2));
+  EXPECT_TRUE(s.state.index->reserved.contains(s.task("large").id));
+  return s;
+}
+
+TEST(Teams, D6_RoomThatIsKeptGivesWayToAGuarantee) {
+  Script s = pool_with_room_kept({{"speech", "", 2}}, "vision");
+  s.work(minutes(30));
+  ASSERT_TRUE(s.submit(of_team("other", "x")));
+  EXPECT_EQ(s.where("x"), "waiting whole_devices") << "without a guarantee it waits its turn";
+  ASSERT_TRUE(s.submit(of_team("speech", "own")));
+  EXPECT_EQ(s.where("own"), "waiting yield_pending");
+  EXPECT_FALSE(s.state.plans.contains(s.task("large").id));
+}
+
+TEST(Teams, D6_RoomThatIsKeptForAGuaranteeStays) {
+  Script s = pool_with_room_kept({{"speech", "", 4}, {"large", "", 4}}, "large");
+  EXPECT_EQ(expected_of(s.state, s.state.index->teams->at(1)), 0) << "all of it is held by others";
+  s.exited("late", 0);
+  EXPECT_EQ(expected_of(s.state, s.state.index->teams->at(1)), 4'000);
+  ASSERT_TRUE(s.submit(of_team("speech", "own", 2)));
+  EXPECT_TRUE(s.state.index->reserved.contains(s.task("large").id));
+}
+
 TEST(Teams, D6_AChildTakesFromItsSiblingBeforeOthers) {
   Script s =
       pool_with({{"lab", "", 4}, {"vision", "lab", 2}, {"speech", "lab", 2}, {"other", "", 4}});
