@@ -121,8 +121,13 @@ def wait_ready(pool, name, count=1):
 def wait_routed(pool, name):
     """A replica is ready before the proxy knows of it; who goes before is not asked for memory."""
     wait_ready(pool, name)
-    wait_for("%s to answer through the proxy" % name,
-             lambda: Request(pool, name, "/health", timeout=5).ended().status == 200)
+
+    def through_the_proxy():
+        request = Request(pool, name, "/health", timeout=5)
+        request.join()
+        return request.status == 200
+
+    wait_for("%s to answer through the proxy" % name, through_the_proxy)
 
 
 def port_of(pool, name):

@@ -68,9 +68,10 @@ def show_engines(show):
     show_leaving(show, output)
     show_llama(show, output)
     ran = re.search(r"^Ran (\d+) tests", output, re.MULTILINE)
+    failed = re.findall(r"^(?:FAIL|ERROR): (\w+)", output, re.MULTILINE)
     show.line("engines with real processes", "%s tests, %s" % (
-        ran[1], "all pass" if status == 0 else "not all pass") if ran else MISSING, "all pass",
-              status == 0)
+        ran[1], "all pass" if status == 0 else "failed: " + ", ".join(failed)) if ran else MISSING,
+              "all pass", status == 0)
     passed(show, "calls of each engine, what each lacks, answers of any kind",
            tests("engine_test", "*"))
     passed(show, "a replica that goes: memory first, no stop lost",
