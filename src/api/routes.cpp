@@ -260,7 +260,7 @@ Response Routes::events(const Request& request) const {
   // A reader that connects again says where it was.
   if (!request.last_event_id.empty()) with_id.query["after"] = request.last_event_id;
   const Result<std::int64_t> after = number_in_query(with_id, "after", unknown);
-  const Result<std::int64_t> limit = number_in_query(request, "limit", page_max);
+  const Result<std::int64_t> limit = number_in_query(request, "limit", page_max, 1);
   if (!after) return failure(after.error());
   if (!limit) return failure(limit.error());
   std::uint64_t from = static_cast<std::uint64_t>(std::max<std::int64_t>(*after, 0));

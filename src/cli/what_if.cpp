@@ -108,7 +108,8 @@ Result<void> add_policies(const WhatIfOptions& options, const std::vector<std::s
   for (const std::string& file : files) {
     for (const bool plain : {true, false}) {
       if (plain && !options.baseline) continue;
-      auto policy = whatif::load_policy(file, plain ? std::vector<std::string>() : options.sets);
+      auto policy = whatif::load_policy(file, plain ? std::vector<std::string>() : options.sets,
+                                        options.cluster.empty() ? 0 : study.cluster.devices());
       if (!policy) return tl::unexpected(policy.error());
       study.policies.push_back(std::move(*policy));
     }

@@ -399,7 +399,9 @@ class EventApplier {
     ServiceState& service = state_.services[task.service.value];
     const bool asked = task.phase == Phase::stopping || task.phase == Phase::yielding;
     if (!asked) {
-      ++service.failures;
+      // Whoever has served and dies is one failure, however many die at once: they could start.
+      const bool served = task.ready_at >= task.placed_at;
+      service.failures = served ? std::max(service.failures, 1) : service.failures + 1;
       note_replica_failed(state_, task, exit_text(e));
     }
     end_allocation(state_, task, asked ? Phase::finished : Phase::failed,

@@ -58,7 +58,9 @@ class Decider {
   [[nodiscard]] bool is_over_limit(const TaskState& task) const;
   void drop_plan_of(TaskId task, const std::string& why);
   enum class Preempting : std::uint8_t { planned, impossible, paused };
-  Preempting try_preempt(const TaskState& task, int& searches);
+  enum class Again : std::uint8_t { in_its_time, now };  // after a search that found nobody
+  Preempting try_preempt(const TaskState& task, int& searches, Again again = Again::in_its_time);
+  bool let_heavier_claim(const TaskState& task, int& searches);
   std::vector<Victim> plan_victims(const TaskState& task, Proposal proposal, Time needed_by);
   enum class Asking : std::uint8_t { nobody, others };  // to yield
   std::optional<Proposal> find_proposal(const Shape& shape, Time by, Asking asking);

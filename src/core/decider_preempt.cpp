@@ -9,6 +9,8 @@
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
 #include "core/rules/resize.h"
+#include "core/rules/scale.h"
+#include "core/rules/starts.h"
 #include "core/rules/teams.h"
 #include "core/rules/tide.h"
 
@@ -105,17 +107,33 @@ std::vector<Victim> Decider::plan_victims(const TaskState& task, Proposal propos
   return victims;
 }
 
-Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
+// Who found nobody to ask looks again after a while. What can be asked for since then is not for a
+// lighter task that happens to look first. True when somebody has claimed it.
+bool Decider::let_heavier_claim(const TaskState& task, int& searches) {
+  const std::int32_t weight = state_.tier(task.tier).weight;
+  const auto& waiting = state_.index->waiting_shapes;
+  for (auto s = waiting.first(); s; s = waiting.at_or_after(*s + 1)) {
+    if (state_.preempt_retry_at[*s] <= now_ || state_.index->waiting[*s].empty()) continue;
+    if (state_.tier(state_.shape(ShapeId(*s)).tier).weight <= weight) continue;
+    const TaskState& head = state_.tasks.at(state_.index->waiting[*s].begin()->task);
+    if (is_over_limit(head) || is_held_back(state_, head)) continue;
+    if (try_preempt(head, searches, Again::now) == Preempting::planned) return true;
+  }
+  return false;
+}
+
+Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches, Again again) {
   const Shape& shape = state_.shape(task.shape);
   const PreemptSpec& preempt = state_.spec.preempt;
+  if (fails_to_start(state_, task)) return Preempting::impossible;
   if (!preempt.enabled || shape.dedicated || !may_claim_back(state_, shape)) {
     return Preempting::impossible;
   }
   const bool some_may_yield = somebody_may_yield(state_, shape);
   const bool some_may_shrink = state_.spec.resize.enabled && !state_.index->ranged.empty();
-  if ((!some_may_yield && !some_may_shrink) || state_.preempt_retry_at[task.shape.value] > now_) {
-    return Preempting::impossible;
-  }
+  const bool later =
+      again == Again::in_its_time && state_.preempt_retry_at[task.shape.value] > now_;
+  if ((!some_may_yield && !some_may_shrink) || later) return Preempting::impossible;
   if (++searches > victim_searches_per_decide) {
     state_.index->agenda.shapes.insert(task.shape.value);
     return Preempting::impossible;
@@ -145,6 +163,7 @@ Decider::Preempting Decider::try_preempt(const TaskState& task, int& searches) {
     emit(PreemptRetryScheduled{task.shape, now_ + preempt_retry});
     return Preempting::impossible;
   }
+  if (let_heavier_claim(task, searches)) return try_preempt(task, searches, again);
   const std::vector<Victim> victims = plan_victims(task, std::move(*proposal), now_ + within);
   for (const Victim& victim : victims) {
     const TaskState& v = state_.tasks.at(victim.task);

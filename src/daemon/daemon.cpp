@@ -115,7 +115,6 @@ bool same_spec(const PoolSpec& a, const PoolSpec& b) {
   return x.bytes() == y.bytes();
 }
 
-// What the file and the machine say, as events, where the journal does not say it already.
 // What the parts beside the loop ask of the state before the start: services, pipelines and their
 // tasks. A whole copy would be most of the memory that a large pool's start takes.
 PoolState outline_of(const PoolState& state) {
@@ -132,6 +131,13 @@ PoolState outline_of(const PoolState& state) {
   return out;
 }
 
+// Of what the file says and the journal contradicts.
+tl::unexpected<Error> in_file(const std::string& file, Error error) {
+  error.context = file + (error.context.empty() ? "" : ": " + error.context);
+  return tl::unexpected(std::move(error));
+}
+
+// What the file and the machine say, as events, where the journal does not say it already.
 Result<void> bring_up_to_date(Loop& loop, const PoolSpec& spec,
                               const std::vector<NodeSpec>& nodes) {
   const PoolState& before = loop.state();
@@ -167,7 +173,9 @@ class Daemon {
     auto devices = find_devices(*file);
     if (!devices) return tl::unexpected(devices.error());
     if (auto opened = open_loop(*file); !opened) return opened;
-    if (auto up = bring_up_to_date(*loop_, file->spec, devices->nodes); !up) return up;
+    if (auto up = bring_up_to_date(*loop_, file->spec, devices->nodes); !up) {
+      return in_file(options.pool_file, up.error());
+    }
     if (auto opened = open_backend(*file, options); !opened) return opened;
     if (auto opened = open_gateway(*file); !opened) return opened;
     open_contention(*file);

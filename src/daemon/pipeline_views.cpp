@@ -47,6 +47,9 @@ api::StageRow view_stage(const PoolState& state, const PipelineState& pipeline,
   if (stage.deploys) row.work = stage.deploys->name;
   if (stage.service.valid()) row.work = state.service(stage.service).spec.name;
   row.state = std::string(name_of(stage.phase));
+  const TaskState* task = stage.task.valid() ? state.tasks.find(stage.task) : nullptr;
+  const bool queues = task != nullptr && task->phase == Phase::waiting;
+  if (stage.phase == StagePhase::running && queues) row.state = "waiting";
   row.reason = stage_reason(state, pipeline, stage);
   for (const std::int32_t n : stage.after) {
     row.after.push_back(pipeline.stages[static_cast<std::size_t>(n)].name);

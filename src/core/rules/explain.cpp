@@ -11,6 +11,7 @@
 #include "core/rules/lane.h"
 #include "core/rules/place.h"
 #include "core/rules/preempt.h"
+#include "core/rules/scale.h"
 #include "core/rules/starts.h"
 #include "core/rules/teams.h"
 
@@ -167,13 +168,14 @@ bool out_of_reach(const PoolState& state, const TaskState& task, const Best& bes
 
 // Lighter tasks that hold a device which the shape may use, by why they are not asked.
 struct Lighter {
-  std::int64_t all = 0, shielded = 0, late = 0;
+  std::int64_t all = 0, shielded = 0, late = 0, guaranteed = 0;
 };
 
 Lighter lighter_tasks(const PoolState& state, const Shape& shape) {
   Lighter out;
   const PreemptSpec& preempt = state.spec.preempt;
   const Time needed_by = state.now + preempt.checkpoint_interval + preempt.grace;
+  const TeamRights rights(state, shape);
   std::set<TaskId> seen;
   for (std::uint32_t n = 0; n < state.nodes.size(); ++n) {
     const NodeRoom room = room_of(state, NodeId(n), shape);
@@ -187,6 +189,8 @@ Lighter lighter_tasks(const PoolState& state, const Shape& shape) {
           ++out.shielded;
         } else if (!cheapest_offer(state, other, state.now, needed_by)) {
           ++out.late;
+        } else if (TeamRights::Taken taken; !rights.take(other, held_milli(other), taken)) {
+          ++out.guaranteed;
         }
       }
     }
@@ -200,6 +204,10 @@ std::string count_text(std::int64_t count, const char* one, const char* more) {
 
 // What keeps others from being asked to yield, where the last search found nobody.
 std::string yield_text(const PoolState& state, const TaskState& task) {
+  if (task.phase == Phase::waiting && fails_to_start(state, task)) {
+    return "; the last " + std::to_string(state.service(task.service).failures) +
+           " starts of its service failed: nobody is asked to yield for one more";
+  }
   const bool searched = task.phase == Phase::waiting && task.shape.valid() && !task.awaits_stages &&
                         !state.plans.contains(task.id) &&
                         state.preempt_retry_at[task.shape.value] > state.now;
@@ -219,7 +227,12 @@ std::string yield_text(const PoolState& state, const TaskState& task) {
     kept +=
         (kept.empty() ? "" : ", ") + std::to_string(lighter.late) + " that cannot leave in time";
   }
-  if (lighter.shielded + lighter.late == lighter.all) return hold + ", and none is asked: " + kept;
+  if (lighter.guaranteed > 0) {
+    kept += (kept.empty() ? "" : ", ") + std::to_string(lighter.guaranteed) +
+            " within the guarantee of its team";
+  }
+  if (lighter.shielded + lighter.late + lighter.guaranteed == lighter.all)
+    return hold + ", and none is asked: " + kept;
   return hold + (kept.empty() ? "" : " (" + kept + ")") +
          ", and what may be asked to yield is not enough in one place";
 }
@@ -400,7 +413,7 @@ std::string shortage_text(const PoolState& state, const TaskState& task) {
     case WaitCode::cell:
       return need + "; " + nearness_text(state, shape, code);
     default:
-      return need + "; " + whole;
+      return need + "; " + (shape.request.share < whole_device ? "none has so much left" : whole);
   }
 }
 

@@ -158,7 +158,7 @@ std::map<std::string, std::string> pool_conditions(const PoolState& state) {
   for (const ServiceState& service : state.services) {
     if (service.removed || service.rolled_back.empty()) continue;
     rolled_back += (rolled_back.empty() ? "" : "; ") + service.spec.name + ": " +
-                   service.rolled_back + ", the version before serves on";
+                   service.rolled_back + ", the version before is the service's again";
   }
   if (!rolled_back.empty()) conditions["service_rolled_back"] = rolled_back;
   note_lane(state, conditions);

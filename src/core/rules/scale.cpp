@@ -172,6 +172,11 @@ TaskSpec replica_spec(const ServiceState& service) {
   return spec;
 }
 
+bool fails_to_start(const PoolState& state, const TaskState& task) {
+  return task.service.valid() &&
+         state.service(task.service).failures >= std::max(1, state.spec.max_restarts);
+}
+
 Micros replica_backoff(const ServiceState& service) {
   if (service.failures == 0) return Micros(0);
   return std::min(minutes(5), seconds(std::int64_t{1} << std::min(service.failures, 9)));

@@ -30,5 +30,8 @@ struct ScaleStep {
 [[nodiscard]] TaskSpec replica_spec(const ServiceState& service);
 // Pause before the next start, growing with starts that failed in a row.
 [[nodiscard]] Micros replica_backoff(const ServiceState& service);
+// A replica of a service whose last starts all failed, as many as a task may have: it starts where
+// there is room, and nobody is asked to yield for one more.
+[[nodiscard]] bool fails_to_start(const PoolState& state, const TaskState& task);
 
 }  // namespace neap

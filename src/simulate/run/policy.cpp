@@ -8,8 +8,10 @@
 
 namespace neap::whatif {
 
-Result<PolicySpec> load_policy(const std::string& path, const std::vector<std::string>& sets) {
+Result<PolicySpec> load_policy(const std::string& path, const std::vector<std::string>& sets,
+                               std::int64_t devices) {
   std::vector<config::Override> overrides;
+  if (devices > 0) overrides.push_back({"pool.total_gpus", std::to_string(devices), "--cluster"});
   PolicySpec policy;
   policy.name = path.empty() ? "defaults" : path;
   for (const std::string& set : sets) {
