@@ -58,7 +58,9 @@ void print_tasks(const Context& context, const Value& listing, const PsOptions& 
                              {task.text_at("reason")}};
     if (options.start) {
       const auto start = starts.find(task.number_at("id"));
-      row.insert(row.end() - 1, Cell{start == starts.end() ? "" : start->second});
+      const bool is_new = !starts.empty() && task.text_at("state") == "waiting";
+      const std::string none = is_new ? "not foretold yet" : "";
+      row.insert(row.end() - 1, Cell{start == starts.end() ? none : start->second});
       const std::int64_t by = task.number_at("start_by_us", -1);
       row.insert(row.end() - 1,
                  Cell{by < 0 ? "" : length_text(std::max<std::int64_t>(0, by - now))});

@@ -7,7 +7,13 @@ namespace {
 
 void print_start(Terminal& terminal, const Value& report) {
   const std::int64_t age = report.number_at("forecast_age_us", -1);
-  if (age < 0) return;
+  if (age < 0) {
+    // It came after the last forecast was made.
+    if (report.number_at("place", -1) > 0) {
+      terminal.line("when it starts is not foretold yet: ask again in half a minute");
+    }
+    return;
+  }
   const std::string text =
       start_text(report, "start_p50_us", "start_p90_us", report.at("pool").number_at("now_us"));
   terminal.line("starts within " + text + " (forecast " + length_text(age) + " old, " +
