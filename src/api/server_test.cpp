@@ -245,6 +245,8 @@ TEST_F(ServerTest, EventsAreFollowedWithoutAGap) {
   const Json page = get("/v1/events?after=2&limit=3");
   EXPECT_EQ(page.at("events").size(), 3u);
   EXPECT_EQ(page.at("last"), 5);
+  EXPECT_FALSE(local().get("/v1/events?limit=0"));
+  EXPECT_FALSE(local().get("/v1/events?limit=-1"));
 }
 
 TEST_F(ServerTest, AFollowerTooFarBehindIsTold) {

@@ -356,7 +356,6 @@ bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& de
   const PreemptSpec& preempt = state.spec.preempt;
   const Time needed_by = now + preempt.checkpoint_interval + preempt.grace;
   const TeamRights rights(state, demand);
-  TeamRights::Taken taken;
   std::set<NodeId> nodes;
   for (const Slot& slot : plan.slots) nodes.insert(state.device(slot.device).node);
   for (const NodeId node : nodes) {
@@ -366,6 +365,7 @@ bool stands_in_the_way(const PoolState& state, const Plan& plan, const Shape& de
       models.insert(state.device(device.device).model);
     }
     give_back(state, plan, room);
+    TeamRights::Taken taken;  // on this node: it alone would be enough
     for (const Victim& victim : plan.victims) {
       const TaskState& task = state.tasks.at(victim.task);
       if (preempt.enabled && may_yield_to(state, task, demand, rights.taking()) &&

@@ -223,6 +223,18 @@ TEST(Teams, D6_RoomThatIsKeptGivesWayToAGuarantee) {
   EXPECT_FALSE(s.state.plans.contains(s.task("large").id));
 }
 
+TEST(Teams, F6_AGuaranteeThatKeepsOthersFromYieldingIsNamed) {
+  Script s = pool_with({{"vision", "", 8}});
+  run(s, of_team("vision", "a", 8));
+  s.work(hours(4));
+  TaskSpec near = of_team("other", "near");
+  near.tier = "train_deadline_near";
+  ASSERT_TRUE(s.submit(near));
+  const std::string why = explain_wait(s.state, s.task("near"));
+  EXPECT_NE(why.find("none is asked: 1 within the guarantee of its team"), std::string::npos)
+      << why;
+}
+
 TEST(Teams, D6_RoomThatIsKeptForAGuaranteeStays) {
   Script s = pool_with_room_kept({{"speech", "", 4}, {"large", "", 4}}, "large");
   EXPECT_EQ(expected_of(s.state, s.state.index->teams->at(1)), 0) << "all of it is held by others";

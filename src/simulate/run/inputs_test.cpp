@@ -107,6 +107,17 @@ TEST(Policy, SetsAreCheckedLikeTheFile) {
   EXPECT_TRUE(has(to_string(load_policy(bad, {"preempt.enabled=true"}).error()), "bad.yaml:2"));
 }
 
+TEST(Policy, OfAnotherClusterIsCheckedAgainstItsDevices) {
+  const Scratch scratch;
+  const std::string file = scratch.write("p.yaml", "pool: {total_gpus: 8}\n");
+  const std::vector<std::string> large = {"pool.inference_guard_min=9"};
+  ASSERT_FALSE(load_policy(file, large));
+  const auto there = load_policy(file, large, 64);
+  ASSERT_TRUE(there) << to_string(there.error());
+  EXPECT_EQ(there->pool.total_gpus, 64);
+  EXPECT_TRUE(has(to_string(load_policy(file, large, 4).error()), "9 is more than total_gpus (4)"));
+}
+
 TEST(Tiers, OfAPool) {
   PoolSpec pool;
   pool.tiers = {{"infer_core", 100, Purpose::inference},
